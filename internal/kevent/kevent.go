@@ -1,0 +1,184 @@
+// Package kevent is the binary form of kernel events: what the eBPF programs put into their ring buffer, what the
+// trace file keeps, and what the timeline reads. The C side is bpf/events.h; a test compares both.
+//
+// An event is a fixed header of 16 bytes and a body whose size follows from the kind. All fields are little-endian
+// and naturally aligned; every event's size is a multiple of 8. Times are CLOCK_BOOTTIME nanoseconds
+// (bpf_ktime_get_boot_ns, Linux 5.8 and later). Thread and process ids are those of the initial pid namespace.
+package kevent
+
+// Kind says which body follows the header.
+type Kind uint8
+
+// The kinds of event. Their values are part of the trace file's format and never change meaning.
+const (
+	KindSwitch     Kind = 1  // a CPU went from one thread to another
+	KindWaking     Kind = 2  // a sleeping thread was made runnable
+	KindFork       Kind = 3  // a thread or process was created
+	KindExec       Kind = 4  // a process executed a new program
+	KindExit       Kind = 5  // a thread ended
+	KindRename     Kind = 6  // a thread changed its name
+	KindMigrate    Kind = 7  // a runnable thread was moved to another CPU's queue
+	KindFreq       Kind = 8  // a CPU's frequency changed
+	KindRqIssue    Kind = 16 // a block request went to the device
+	KindRqComplete Kind = 17 // a block request came back
+	KindFsync      Kind = 18 // an fsync-family call returned; the header's time is its end
+	KindMajorFault Kind = 19 // a major page fault ended; the header's time is its end
+	KindReclaim    Kind = 20 // direct reclaim ended; the header's time is its end
+)
+
+// HeaderSize is the length of Header in bytes.
+const HeaderSize = 16
+
+// Header starts every event.
+type Header struct {
+	Time uint64 // CLOCK_BOOTTIME, ns
+	Tid  uint32 // the thread that the event is about; see each body
+	CPU  uint16 // the CPU on which the event was recorded
+	Kind Kind
+	// Flags depend on the kind; see the Flag constants.
+	Flags uint8
+}
+
+// The flags of Header.Flags.
+const (
+	// FlagPreempted, on KindSwitch: the outgoing thread was still runnable.
+	FlagPreempted uint8 = 1 << 0
+	// FlagPrevTarget and FlagNextTarget, on KindSwitch: the outgoing or incoming thread belongs to a traced process.
+	FlagPrevTarget uint8 = 1 << 1
+	FlagNextTarget uint8 = 1 << 2
+	// FlagNew, on KindWaking: the thread's first wake-up after its creation.
+	FlagNew uint8 = 1 << 0
+	// FlagThread, on KindFork: a thread of the same process, not a process.
+	FlagThread uint8 = 1 << 0
+	// FlagIndirect, on KindRqIssue: issued by a kernel thread while a traced thread was within an fsync-family call;
+	// Header.Tid is the kernel thread.
+	FlagIndirect uint8 = 1 << 0
+	// FlagIOWait, on KindSwitch: the outgoing thread waits for I/O (task_struct.in_iowait).
+	FlagIOWait uint8 = 1 << 3
+)
+
+// Switch is KindSwitch's body; Header.Tid is the outgoing thread.
+type Switch struct {
+	PrevTgid  uint32
+	PrevState uint32 // task_struct.__state as the scheduler saw it; 0 is running (preempted); 1 sleeping; 2 blocked
+	PrevPrio  int32
+	NextTid   uint32
+	NextTgid  uint32
+	NextPrio  int32
+	NextComm  [16]byte
+} // 40 bytes
+
+// Waking is KindWaking's body; Header.Tid is the thread that was woken, Header.CPU the CPU of the waker.
+type Waking struct {
+	WakerTid  uint32
+	WakerTgid uint32
+	TargetCPU uint32
+	Prio      int32
+	Comm      [16]byte // of the woken thread
+	Tgid      uint32   // of the woken thread
+	_         uint32
+} // 40 bytes
+
+// Fork is KindFork's body; Header.Tid is the new thread.
+type Fork struct {
+	Tgid       uint32
+	ParentTid  uint32
+	ParentTgid uint32
+	_          uint32
+	Comm       [16]byte
+} // 32 bytes
+
+// Exec is KindExec's body; Header.Tid is the thread (now the only one of its process).
+type Exec struct {
+	Tgid   uint32
+	OldTid uint32
+	Comm   [16]byte
+} // 24 bytes
+
+// Exit is KindExit's body; Header.Tid is the thread that ended.
+type Exit struct {
+	Tgid uint32
+	_    uint32
+} // 8 bytes
+
+// Rename is KindRename's body.
+type Rename struct {
+	Tgid uint32
+	_    uint32
+	Comm [16]byte
+} // 24 bytes
+
+// Migrate is KindMigrate's body.
+type Migrate struct {
+	FromCPU uint32
+	ToCPU   uint32
+} // 8 bytes
+
+// Freq is KindFreq's body; Header.Tid is 0.
+type Freq struct {
+	KHz uint32
+	CPU uint32
+} // 8 bytes
+
+// Op is what a block request does (REQ_OP_*, include/linux/blk_types.h).
+type Op uint8
+
+// The operations that are told apart.
+const (
+	OpRead    Op = 0
+	OpWrite   Op = 1
+	OpFlush   Op = 2
+	OpDiscard Op = 3
+	OpOther   Op = 255
+)
+
+// Rq is the body of KindRqIssue and KindRqComplete. The request's identity is (Dev, Sector, Op) or, where it has no
+// sector, ID.
+type Rq struct {
+	ID       uint64 // identifies the request between issue and completion
+	Sector   uint64 // in units of 512 bytes
+	IssueNs  uint64 // on completion: when it was issued, CLOCK_BOOTTIME ns; 0 if that was not seen
+	Dev      uint32 // kernel encoding: major<<20 | minor
+	Bytes    uint32
+	OwnerTid uint32 // the thread that submitted the request, 0 if unknown
+	OwnerPid uint32
+	Op       Op
+	_        [3]uint8
+	Error    int32 // on completion: a negative errno, or 0
+} // 48 bytes
+
+// SyncCall says which call a Fsync event is about.
+type SyncCall uint32
+
+// The fsync family.
+const (
+	CallFsync         SyncCall = 0
+	CallFdatasync     SyncCall = 1
+	CallSync          SyncCall = 2
+	CallSyncfs        SyncCall = 3
+	CallMsync         SyncCall = 4
+	CallSyncFileRange SyncCall = 5
+)
+
+// Fsync is KindFsync's body; Header.Tid is the caller.
+type Fsync struct {
+	StartNs uint64 // CLOCK_BOOTTIME ns
+	Tgid    uint32
+	Call    SyncCall
+	Ret     int64
+} // 24 bytes
+
+// MajorFault is KindMajorFault's body; Header.Tid is the thread that faulted.
+type MajorFault struct {
+	StartNs uint64 // when the fault began; 0 where only its count is known
+	Address uint64
+	Tgid    uint32
+	_       uint32
+} // 24 bytes
+
+// Reclaim is KindReclaim's body; Header.Tid is the thread that had to reclaim memory itself.
+type Reclaim struct {
+	StartNs   uint64
+	Tgid      uint32
+	Reclaimed uint32 // pages
+} // 16 bytes
