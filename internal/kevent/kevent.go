@@ -51,16 +51,22 @@ const (
 	// FlagThread, on KindFork: a thread of the same process, not a process.
 	FlagThread uint8 = 1 << 0
 	// FlagIndirect, on KindRqIssue: issued by a kernel thread while a traced thread was within an fsync-family call;
-	// Header.Tid is the kernel thread.
+	// Header.Tid is the kernel thread. Its KindRqComplete carries it as well.
 	FlagIndirect uint8 = 1 << 0
 	// FlagIOWait, on KindSwitch: the outgoing thread waits for I/O (task_struct.in_iowait).
 	FlagIOWait uint8 = 1 << 3
 )
 
 // Switch is KindSwitch's body; Header.Tid is the outgoing thread.
+//
+// A switch with neither FlagPrevTarget nor FlagNextTarget only ends the slice of a foreign thread that had followed a
+// traced one on this CPU: its NextTid, NextTgid, NextPrio and NextComm are 0 and mean "not told", not the idle task.
 type Switch struct {
-	PrevTgid  uint32
-	PrevState uint32 // task_struct.__state as the scheduler saw it; 0 is running (preempted); 1 sleeping; 2 blocked
+	PrevTgid uint32
+	// PrevState is task_struct.__state as the scheduler saw it, 0 if the thread was preempted: TASK_* of
+	// include/linux/sched.h (see the State constants). Before Linux 5.18 it is read a moment later, so that a thread
+	// which another CPU is already waking shows StateWaking: it slept, whether interruptibly is not known.
+	PrevState uint32
 	PrevPrio  int32
 	NextTid   uint32
 	NextTgid  uint32
@@ -120,6 +126,17 @@ type Freq struct {
 	CPU uint32
 } // 8 bytes
 
+// The states of Switch.PrevState that matter here; other bits are modifiers (include/linux/sched.h, Linux 6.12).
+const (
+	StateSleeping uint32 = 0x0001 // TASK_INTERRUPTIBLE
+	StateBlocked  uint32 = 0x0002 // TASK_UNINTERRUPTIBLE
+	StateStopped  uint32 = 0x0004 // __TASK_STOPPED
+	StateTraced   uint32 = 0x0008 // __TASK_TRACED
+	StateDead     uint32 = 0x0080 // TASK_DEAD
+	StateWaking   uint32 = 0x0200 // TASK_WAKING
+	StateNoLoad   uint32 = 0x0400 // TASK_NOLOAD; with StateBlocked it is TASK_IDLE, a sleep
+)
+
 // Op is what a block request does (REQ_OP_*, include/linux/blk_types.h).
 type Op uint8
 
@@ -132,16 +149,17 @@ const (
 	OpOther   Op = 255
 )
 
-// Rq is the body of KindRqIssue and KindRqComplete. The request's identity is (Dev, Sector, Op) or, where it has no
-// sector, ID.
+// Rq is the body of KindRqIssue and KindRqComplete. Header.Tid is the thread that issued the request to the driver,
+// on both events; it differs from OwnerTid where a kernel worker issued it. A request that the device completes in
+// parts has one KindRqComplete for each, with the part's sector and bytes.
 type Rq struct {
-	ID       uint64 // identifies the request between issue and completion
+	ID       uint64 // the same on issue and completion; unique within a trace
 	Sector   uint64 // in units of 512 bytes
 	IssueNs  uint64 // on completion: when it was issued, CLOCK_BOOTTIME ns; 0 if that was not seen
 	Dev      uint32 // kernel encoding: major<<20 | minor
 	Bytes    uint32
-	OwnerTid uint32 // the thread that submitted the request, 0 if unknown
-	OwnerPid uint32
+	OwnerTid uint32 // the thread of a traced process that submitted the request, 0 if unknown
+	OwnerPid uint32 // its process
 	Op       Op
 	_        [3]uint8
 	Error    int32 // on completion: a negative errno, or 0

@@ -1,0 +1,167 @@
+package kevent
+
+import (
+	"fmt"
+	"strconv"
+)
+
+var kindNames = map[Kind]string{
+	KindSwitch:     "switch",
+	KindWaking:     "waking",
+	KindFork:       "fork",
+	KindExec:       "exec",
+	KindExit:       "exit",
+	KindRename:     "rename",
+	KindMigrate:    "migrate",
+	KindFreq:       "freq",
+	KindRqIssue:    "rq_issue",
+	KindRqComplete: "rq_complete",
+	KindFsync:      "fsync",
+	KindMajorFault: "major_fault",
+	KindReclaim:    "reclaim",
+}
+
+// String returns the kind's name, as dumps and loss counters spell it.
+func (k Kind) String() string {
+	if s, ok := kindNames[k]; ok {
+		return s
+	}
+	return "kind" + strconv.Itoa(int(k))
+}
+
+// String returns the operation's name.
+func (o Op) String() string {
+	switch o {
+	case OpRead:
+		return "read"
+	case OpWrite:
+		return "write"
+	case OpFlush:
+		return "flush"
+	case OpDiscard:
+		return "discard"
+	case OpOther:
+		return "other"
+	}
+	return "op" + strconv.Itoa(int(o))
+}
+
+var callNames = [...]string{
+	CallFsync:         "fsync",
+	CallFdatasync:     "fdatasync",
+	CallSync:          "sync",
+	CallSyncfs:        "syncfs",
+	CallMsync:         "msync",
+	CallSyncFileRange: "sync_file_range",
+}
+
+// String returns the system call's name.
+func (c SyncCall) String() string {
+	if int(c) < len(callNames) {
+		return callNames[c]
+	}
+	return "call" + strconv.Itoa(int(c))
+}
+
+// StateName returns a PrevState in the letters of ps and sched_switch: R running, S sleeping, D blocked, I idle
+// (a kernel thread's sleep that is not load), T stopped, t traced, X dead, W being woken.
+func StateName(s uint32) string {
+	switch {
+	case s == 0:
+		return "R"
+	case s&StateDead != 0:
+		return "X"
+	case s&StateBlocked != 0 && s&StateNoLoad != 0:
+		return "I"
+	case s&StateSleeping != 0:
+		return "S"
+	case s&StateBlocked != 0:
+		return "D"
+	case s&StateStopped != 0:
+		return "T"
+	case s&StateTraced != 0:
+		return "t"
+	case s&StateWaking != 0:
+		return "W"
+	}
+	return "0x" + strconv.FormatUint(uint64(s), 16)
+}
+
+// AppendText appends one event, as Next returned it, as one line without its newline: time in seconds, CPU in
+// brackets, kind, thread, then the body as key=value. Names are quoted as in Go, so that a line stays a line.
+func AppendText(b []byte, h Header, body []byte) []byte {
+	b = fmt.Appendf(b, "%d.%09d [%03d] %s tid=%d", h.Time/1e9, h.Time%1e9, h.CPU, h.Kind, h.Tid)
+	switch h.Kind {
+	case KindSwitch:
+		return appendSwitchText(b, h, DecodeSwitch(body))
+	case KindWaking:
+		e := DecodeWaking(body)
+		b = fmt.Appendf(b, " tgid=%d comm=%q prio=%d cpu=%d waker=%d/%d",
+			e.Tgid, Comm(&e.Comm), e.Prio, e.TargetCPU, e.WakerTgid, e.WakerTid)
+		return appendFlag(b, h, FlagNew, " new")
+	case KindFork:
+		e := DecodeFork(body)
+		b = fmt.Appendf(b, " tgid=%d parent=%d/%d comm=%q", e.Tgid, e.ParentTgid, e.ParentTid, Comm(&e.Comm))
+		return appendFlag(b, h, FlagThread, " thread")
+	case KindExec:
+		e := DecodeExec(body)
+		return fmt.Appendf(b, " tgid=%d old_tid=%d comm=%q", e.Tgid, e.OldTid, Comm(&e.Comm))
+	case KindExit:
+		return fmt.Appendf(b, " tgid=%d", DecodeExit(body).Tgid)
+	case KindRename:
+		e := DecodeRename(body)
+		return fmt.Appendf(b, " tgid=%d comm=%q", e.Tgid, Comm(&e.Comm))
+	case KindMigrate:
+		e := DecodeMigrate(body)
+		return fmt.Appendf(b, " from=%d to=%d", e.FromCPU, e.ToCPU)
+	case KindFreq:
+		e := DecodeFreq(body)
+		return fmt.Appendf(b, " cpu=%d khz=%d", e.CPU, e.KHz)
+	case KindRqIssue, KindRqComplete:
+		return appendRqText(b, h, DecodeRq(body))
+	case KindFsync:
+		e := DecodeFsync(body)
+		return fmt.Appendf(b, " tgid=%d call=%s ns=%d ret=%d", e.Tgid, e.Call, since(h.Time, e.StartNs), e.Ret)
+	case KindMajorFault:
+		e := DecodeMajorFault(body)
+		return fmt.Appendf(b, " tgid=%d address=%#x ns=%d", e.Tgid, e.Address, since(h.Time, e.StartNs))
+	case KindReclaim:
+		e := DecodeReclaim(body)
+		return fmt.Appendf(b, " tgid=%d ns=%d pages=%d", e.Tgid, since(h.Time, e.StartNs), e.Reclaimed)
+	}
+	return b
+}
+
+func appendSwitchText(b []byte, h Header, e Switch) []byte {
+	b = fmt.Appendf(b, " tgid=%d state=%s prio=%d", e.PrevTgid, StateName(e.PrevState), e.PrevPrio)
+	b = appendFlag(b, h, FlagPreempted, " preempted")
+	b = appendFlag(b, h, FlagIOWait, " iowait")
+	if h.Flags&(FlagPrevTarget|FlagNextTarget) == 0 {
+		return append(b, " -> ?"...)
+	}
+	return fmt.Appendf(b, " -> tid=%d tgid=%d prio=%d comm=%q", e.NextTid, e.NextTgid, e.NextPrio, Comm(&e.NextComm))
+}
+
+func appendRqText(b []byte, h Header, e Rq) []byte {
+	b = fmt.Appendf(b, " id=%#x dev=%d:%d sector=%d bytes=%d op=%s owner=%d/%d",
+		e.ID, e.Dev>>20, e.Dev&(1<<20-1), e.Sector, e.Bytes, e.Op, e.OwnerPid, e.OwnerTid)
+	if h.Kind == KindRqComplete {
+		b = fmt.Appendf(b, " ns=%d error=%d", since(h.Time, e.IssueNs), e.Error)
+	}
+	return appendFlag(b, h, FlagIndirect, " indirect")
+}
+
+func appendFlag(b []byte, h Header, flag uint8, text string) []byte {
+	if h.Flags&flag == 0 {
+		return b
+	}
+	return append(b, text...)
+}
+
+// since returns end - start, or 0 where the start is not known or not before the end.
+func since(end, start uint64) uint64 {
+	if start == 0 || start > end {
+		return 0
+	}
+	return end - start
+}
