@@ -1,0 +1,63 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// TestLayout compiles arena.h and compares what the C compiler says of it with the Go mirror.
+func TestLayout(t *testing.T) {
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := `#include "` + dir + `/src/arena.h"
+#include <stdio.h>
+#include <stddef.h>
+#define P(v) printf("%llu\n", (unsigned long long)(v))
+int main(void) {
+P(BRAID_ARENA_MAGIC); P(BRAID_SESSION_MAGIC); P(BRAID_VERSION); P(BRAID_BLOCKS_OFF); P(BRAID_BLOCK_MAX);
+P(BRAID_MODULES_OFF); P(BRAID_MODULE_MAX); P(BRAID_RINGS_OFF); P(BRAID_AREA_STRIDE); P(BRAID_AREA_MAX);
+P(sizeof(struct braid_block)); P(offsetof(struct braid_block, tid)); P(offsetof(struct braid_block, uses));
+P(offsetof(struct braid_block, comm)); P(sizeof(struct braid_module)); P(offsetof(struct braid_module, build_id));
+P(offsetof(struct braid_module, path)); P(sizeof(struct braid_header)); P(offsetof(struct braid_header, armed));
+P(offsetof(struct braid_header, lost_rings)); P(offsetof(struct braid_header, parent)); P(offsetof(struct braid_header, dummy));
+P(sizeof(struct braid_session)); P(offsetof(struct braid_session, policy)); P(offsetof(struct braid_session, armed));
+return 0; }
+`
+	var b Block
+	var m Module
+	var h Header
+	var s Session
+	want := []uint64{ArenaMagic, SessionMagic, uint64(Version), BlocksOff, BlockMax, ModulesOff, ModuleMax, RingsOff, AreaStride, AreaMax,
+		uint64(unsafe.Sizeof(b)), uint64(unsafe.Offsetof(b.Tid)), uint64(unsafe.Offsetof(b.Uses)), uint64(unsafe.Offsetof(b.Comm)),
+		uint64(unsafe.Sizeof(m)), uint64(unsafe.Offsetof(m.BuildID)), uint64(unsafe.Offsetof(m.Path)),
+		uint64(unsafe.Sizeof(h)), uint64(unsafe.Offsetof(h.Armed)), uint64(unsafe.Offsetof(h.LostRings)), uint64(unsafe.Offsetof(h.Parent)),
+		uint64(unsafe.Offsetof(h.Dummy)), uint64(unsafe.Sizeof(s)), uint64(unsafe.Offsetof(s.Policy)), uint64(unsafe.Offsetof(s.Armed))}
+	tmp := t.TempDir()
+	c := filepath.Join(tmp, "layout.c")
+	if err := os.WriteFile(c, []byte(src), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(tmp, "layout")
+	if out, err := exec.Command("gcc", "-o", bin, c).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.Command(bin).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range strings.Fields(string(out)) {
+		if l != fmt.Sprint(want[i]) {
+			t.Errorf("value %d: C says %s, Go %d", i, l, want[i])
+		}
+	}
+	if n := len(strings.Fields(string(out))); n != len(want) {
+		t.Errorf("%d values from C, want %d", n, len(want))
+	}
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory that a traced program shares with whoever records it. This header is the source of the layout;
+ * layout.go mirrors it and a test compares both.
+ *
+ * A process has one area: a header, control blocks, a table of modules, then rings. Areas lie in a memory file. Under
+ * "braid record -- command" that file is the recorder's (a session: its first page is a session header, area k lies at
+ * (k+1) * area_stride), so that it outlives the shortest process. Elsewhere each process makes a memory file of its own
+ * that holds one area at offset 0.
+ *
+ * "program" below is the traced program, "recorder" whoever maps the file from outside. Nothing here is trusted by the
+ * recorder: every offset and size that it reads is checked against the file.
+ */
+#ifndef BRAID_ARENA_H
+#define BRAID_ARENA_H
+
+typedef unsigned long long braid_u64;
+typedef unsigned int braid_u32;
+
+#define BRAID_ARENA_MAGIC 0x414e455241445242ull   /* "BRDARENA" */
+#define BRAID_SESSION_MAGIC 0x534553534442524full /* "ORBDSSES", so that a session is not taken for an area */
+#define BRAID_VERSION 1u
+
+/* Offsets from the area's start, bytes. */
+#define BRAID_BLOCKS_OFF 0x10000ull
+#define BRAID_BLOCK_MAX 2048u
+#define BRAID_MODULES_OFF 0x60000ull
+#define BRAID_MODULE_MAX 256u
+#define BRAID_RINGS_OFF 0x100000ull
+#define BRAID_AREA_STRIDE (1ull << 36)
+#define BRAID_AREA_MAX 65536u
+
+/* Tags in the low bits of a cursor. */
+#define BRAID_OFF 0ull    /* off; a non-zero rest is where the thread stopped */
+#define BRAID_ON 1ull     /* on; the rest is the address of the next slot */
+#define BRAID_ATTEND 3ull /* the thread is to take the slow path at its next trace point */
+
+/* Which threads start by themselves when they register. */
+#define BRAID_POLICY_NONE 0u
+#define BRAID_POLICY_MAIN 1u
+#define BRAID_POLICY_ALL 2u
+
+/* A control block's states. The program takes FREE -> CLAIMING -> READY -> EXITING, the recorder EXITING or READY ->
+ * FREE once the thread is gone and its ring has been read. A thread that never had a ring frees its block itself. */
+#define BRAID_FREE 0u
+#define BRAID_CLAIMING 1u
+#define BRAID_READY 2u
+#define BRAID_EXITING 3u
+
+struct braid_block {
+	/* The hot words: a trace point reads both and writes the first. 64-byte aligned. */
+	braid_u64 cursor;      /* tagged address of the next slot; by the thread while on, by the recorder while off */
+	braid_u64 mask;        /* ~ring_bytes; the recorder clears bit 0 to ask for a stop */
+	braid_u64 ring_addr;   /* in the program; a multiple of 2 * ring_bytes; 0 until the ring exists */
+	braid_u64 ring_bytes;  /* a power of two */
+	braid_u64 ring_off;    /* of the ring, from the area's start */
+	braid_u64 start;       /* counter, before the first record was written */
+	braid_u32 tid;
+	braid_u32 state;       /* BRAID_FREE ... */
+	braid_u32 want;        /* 1: takes a ring and starts when it next attends; by program and recorder */
+	braid_u32 uses;        /* how many threads have had this block: tells a thread from its successor */
+	/* Cold from here on; by the program. */
+	braid_u64 thread;      /* the thread pointer, which with tid names a thread within a process */
+	braid_u64 exit;        /* counter when the thread's exit hook ran, or 0 */
+	char comm[16];         /* the thread's name when it registered */
+	braid_u64 reserved[4];
+};
+
+struct braid_module {
+	braid_u64 bias;        /* run-time address minus the ELF file's virtual address */
+	braid_u64 low, high;   /* run-time addresses of its first and last loaded byte (exclusive) */
+	braid_u64 loaded;      /* counter at its constructor */
+	braid_u64 unloaded;    /* counter at its destructor, or 0 */
+	braid_u32 build_id_len;
+	braid_u32 state;       /* 1 once the entry is whole */
+	unsigned char build_id[32];
+	char path[432];        /* zero-terminated; empty if unknown or too long */
+};
+
+struct braid_header {
+	braid_u64 magic;       /* written last, with release order */
+	braid_u32 version;
+	braid_u32 pid;         /* in the program's pid namespace */
+	braid_u64 base;        /* the area's address in the program */
+	braid_u64 bytes;       /* how much of it the program has mapped */
+	braid_u64 counter_hz;  /* 0 where the processor does not say */
+	braid_u64 started;     /* counter when the area was made */
+	braid_u64 ring_bytes;  /* for rings made from now on; by program and recorder */
+	braid_u32 policy;      /* BRAID_POLICY_*; likewise */
+	braid_u32 armed;       /* 1: threads register at their next trace point; likewise */
+	braid_u32 block_used;  /* blocks ever used: the recorder looks no further */
+	braid_u32 module_used;
+	braid_u64 ring_next;   /* offset behind the last ring */
+	braid_u64 lost_threads; /* threads that found no free block */
+	braid_u64 lost_rings;  /* threads that found no room for a ring */
+	braid_u64 lost_modules;
+	braid_u32 session_fd_closed;
+	braid_u32 parent;      /* pid of the process that this one was forked from under trace, or 0 */
+	braid_u64 reserved[50];
+	/* At offset 512: where the thread pointers of unregistered threads point. cursor is BRAID_OFF or BRAID_ATTEND. */
+	struct braid_block dummy;
+};
+
+struct braid_session {
+	braid_u64 magic;
+	braid_u32 version;
+	braid_u32 area_max;
+	braid_u64 area_stride;
+	braid_u32 area_next;   /* areas given out; atomic add by programs */
+	braid_u32 policy;      /* for new areas; by the recorder */
+	braid_u64 ring_bytes;  /* likewise */
+	braid_u32 armed;       /* likewise */
+	braid_u32 reserved;
+};
+
+_Static_assert(sizeof(struct braid_block) == 128, "block");
+_Static_assert(__builtin_offsetof(struct braid_header, dummy) == 512, "dummy");
+_Static_assert(sizeof(struct braid_module) == 512, "module");
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * __braid_slow: called by a stub that saw BRAID_ATTEND, at a place where every register can be live. It keeps them all
+ * (flags are dead at every stub). The C behind it is compiled without vector registers; the one libc call that it makes
+ * gets the x87 and SSE state saved.
+ */
+	.text
+	.p2align 4
+	.globl	__braid_slow
+	.hidden	__braid_slow
+	.type	__braid_slow, @function
+__braid_slow:
+	.cfi_startproc
+	endbr64
+	pushq	%rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset %rbp, -16
+	movq	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	pushq	%rax
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%r8
+	pushq	%r9
+	pushq	%r10
+	pushq	%r11
+	subq	$512, %rsp
+	andq	$-16, %rsp
+	fxsave64 (%rsp)
+	cld
+	call	__braid_attend
+	fxrstor64 (%rsp)
+	leaq	-72(%rbp), %rsp
+	popq	%r11
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%rcx
+	popq	%rax
+	popq	%rbp
+	.cfi_def_cfa %rsp, 8
+	ret
+	.cfi_endproc
+	.size	__braid_slow, .-__braid_slow
+	.section .note.GNU-stack,"",@progbits

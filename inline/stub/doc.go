@@ -1,0 +1,30 @@
+// Package stub inserts trace points into a compiler's assembly output: one at each function's entry, one before each
+// return and each tail call, and one behind each call that can return a second time (setjmp).
+//
+// Insertion happens after the compiler has finished, so that no optimisation can move, merge or drop a stub, and the
+// stub is never called: it is a handful of instructions in place. The price is that the compiler does not know of
+// it, so a stub may only touch what no code around it can hold a value in. For the amd64 psABI that is:
+//
+//	place        scratch registers used        kept in the red zone        argued by
+//	entry        r10, r11, rax                 rdx; rax and r10 if live    nothing of the function has run
+//	return       rcx r8 r9 r10 r11             nothing                     only rax, rdx, xmm0-1, st0-1 carry results
+//	tail call    r10, r11                      rax, rdx; r10 if used       the frame is gone, arguments are live
+//	second return  r8 r9 r10 r11               nothing                     a call has just clobbered them
+//
+// Flags are dead at all four. The red zone (128 bytes below rsp) is free at entry, and at a return or a tail call the
+// frame has been given back. gcc must run with -fno-ipa-ra, or a caller might rely on a callee leaving a call-clobbered
+// register alone. rsi and rdi are never used, so functions of the Microsoft ABI survive too.
+//
+// In pseudocode, for every processor:
+//
+//	t = this thread's control block            (TLS; at first a dummy)
+//	c = t.cursor
+//	if c & 3 == 0: done                        (off)
+//	if c & 3 == 3: call the slow path, again   (register this thread)
+//	[c-1] = counter<<32 | method               (0 for an exit)
+//	c = (c + 8) & t.mask                       (wraps the ring; clears bit 0 when a stop is asked for)
+//	t.cursor = c
+//
+// The cursor carries bit 0 while tracing is on, so that "on", "where" and "stopped, and exactly here" are one word
+// that only its thread writes while it is on. See docs/protocol.md.
+package stub
