@@ -1,0 +1,66 @@
+package inline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// BenchmarkDecode decodes a full ring of 32 MiB, pairs its records and sums the time by method. It reports millions of
+// records a second.
+func BenchmarkDecode(b *testing.B) {
+	for _, methods := range []int{100, 3000, 30000} {
+		w := &writer{methods: NewMethods(methods), now: 1 << 40}
+		rng := rand.New(rand.NewPCG(1, 2))
+		program(rng, w, methods, 4<<20, 40, func() uint64 { return 20 + rng.Uint64N(300) })
+		seg := w.ring(len(w.slots), 1<<40)
+
+		b.Run(fmt.Sprintf("methods=%d/decode", methods), func(b *testing.B) {
+			d := &Decoder{Methods: w.methods}
+			for b.Loop() {
+				if _, err := d.Decode(seg, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(w.want))*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrec/s")
+		})
+		b.Run(fmt.Sprintf("methods=%d/paired", methods), func(b *testing.B) {
+			d := &Decoder{Methods: w.methods}
+			total := make([]uint64, w.methods.Len())
+			for b.Loop() {
+				out, err := d.Decode(seg, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				out.Slices(seg.Begin, seg.End, func(s *Slice) bool {
+					total[s.Method] += s.End - s.Begin
+					return true
+				})
+			}
+			b.ReportMetric(float64(len(w.want))*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrec/s")
+		})
+	}
+}
+
+// BenchmarkMethods looks words up.
+func BenchmarkMethods(b *testing.B) {
+	for _, n := range []int{100, 3000, 30000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			m := NewMethods(n)
+			words := make([]uint32, 1<<16)
+			rng := rand.New(rand.NewPCG(3, 4))
+			for i := range words {
+				words[i] = 0x4000_0000 + uint32(rng.IntN(n))*112
+				m.Add(0x5500_0000_0000 | uint64(words[i]))
+			}
+			var sum uint32
+			for b.Loop() {
+				for _, w := range words {
+					sum += m.Narrow(w)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(words)), "ns/lookup")
+			_ = sum
+		})
+	}
+}

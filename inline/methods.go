@@ -1,0 +1,156 @@
+package inline
+
+import "math/bits"
+
+// Unknown is the index of a method of which nothing is known: it was entered before the first record that is left, or
+// its pointer was overwritten.
+const Unknown uint32 = 0
+
+// MethodState says how much of a method is known.
+type MethodState uint8
+
+// What a Methods table knows of a method.
+const (
+	MethodUnknown    MethodState = iota // index Unknown alone
+	MethodKnown                         // given to Add
+	MethodUnresolved                    // seen in a record, never given to Add
+	MethodAmbiguous                     // a narrow word that fits two known methods
+)
+
+// Method is one row of a Methods table.
+type Method struct {
+	// Addr is the method pointer; only its low half if State is MethodAmbiguous, or MethodUnresolved and not Wide.
+	Addr  uint64
+	State MethodState
+	Wide  bool // unresolved: Addr is whole
+}
+
+// Methods gives the methods that occur in records small indices, in the order in which they come. Narrow words are
+// found in a table with open addressing, since this is done for every entry; whole pointers, which are rare, in a map.
+//
+// Decoding adds methods that it meets and does not find, so one table must not be used by two goroutines at once.
+type Methods struct {
+	rows []Method
+	// narrow holds word<<32 | index+1, or 0 where free; its length is a power of two and at least twice the number
+	// of its entries.
+	narrow     []uint64
+	shift      uint8 // 64 - log2(len(narrow))
+	used       int
+	wide       map[uint64]uint32
+	collisions int
+}
+
+// NewMethods returns an empty table with room for about n methods.
+func NewMethods(n int) *Methods {
+	n = max(n, 16)
+	m := &Methods{rows: make([]Method, 1, n+1), wide: make(map[uint64]uint32)}
+	m.resize(bits.Len(uint(n)*2 - 1))
+	return m
+}
+
+// Len is the number of methods, Unknown included; indices are below it.
+func (m *Methods) Len() int { return len(m.rows) }
+
+// Row is the method with an index that this table gave out.
+func (m *Methods) Row(index uint32) Method { return m.rows[index] }
+
+// Collisions is the number of narrow words that fit more than one of the methods given to Add.
+func (m *Methods) Collisions() int { return m.collisions }
+
+// Add makes a method known, and returns its index. Adding it twice is harmless. All methods must be added before
+// records are decoded: a word that was met before stays unresolved.
+func (m *Methods) Add(addr uint64) uint32 {
+	if i, ok := m.wide[addr]; ok {
+		return i
+	}
+	i := m.appendRow(Method{Addr: addr, State: MethodKnown})
+	m.wide[addr] = i
+	if !Narrow(addr) {
+		return i
+	}
+	word := uint32(addr)
+	pos, old, ok := m.find(word)
+	if !ok {
+		m.insert(pos, word, i)
+		return i
+	}
+	if m.rows[old].State == MethodKnown {
+		m.collisions++
+		amb := m.appendRow(Method{Addr: uint64(word), State: MethodAmbiguous})
+		m.narrow[pos] = uint64(word)<<32 | uint64(amb+1)
+	}
+	return i
+}
+
+// Narrow is the index for a record's 32-bit word. A word that no known method has becomes an unresolved method.
+func (m *Methods) Narrow(word uint32) uint32 {
+	for h := m.hash(word); ; h++ {
+		e := m.narrow[h&uint64(len(m.narrow)-1)]
+		if uint32(e>>32) == word && e != 0 {
+			return uint32(e) - 1
+		}
+		if e == 0 {
+			return m.unresolved(word)
+		}
+	}
+}
+
+// Wide is the index for a whole method pointer. One that is not known becomes an unresolved method.
+func (m *Methods) Wide(addr uint64) uint32 {
+	if i, ok := m.wide[addr]; ok {
+		return i
+	}
+	i := m.appendRow(Method{Addr: addr, State: MethodUnresolved, Wide: true})
+	m.wide[addr] = i
+	return i
+}
+
+func (m *Methods) unresolved(word uint32) uint32 {
+	i := m.appendRow(Method{Addr: uint64(word), State: MethodUnresolved})
+	pos, _, _ := m.find(word)
+	m.insert(pos, word, i)
+	return i
+}
+
+func (m *Methods) appendRow(r Method) uint32 {
+	m.rows = append(m.rows, r)
+	return uint32(len(m.rows) - 1)
+}
+
+// hash spreads function addresses, which are multiples of 16 and close together: the top bits of a product with
+// 2^32 divided by the golden ratio.
+func (m *Methods) hash(word uint32) uint64 {
+	return uint64(word) * 0x9e3779b97f4a7c15 >> m.shift
+}
+
+// find returns the word's place in narrow, or the free place where it belongs.
+func (m *Methods) find(word uint32) (pos uint64, index uint32, ok bool) {
+	mask := uint64(len(m.narrow) - 1)
+	for pos = m.hash(word) & mask; ; pos = (pos + 1) & mask {
+		switch e := m.narrow[pos]; {
+		case e == 0:
+			return pos, 0, false
+		case uint32(e>>32) == word:
+			return pos, uint32(e) - 1, true
+		}
+	}
+}
+
+func (m *Methods) insert(pos uint64, word, index uint32) {
+	m.narrow[pos] = uint64(word)<<32 | uint64(index+1)
+	if m.used++; m.used*2 > len(m.narrow) {
+		m.resize(bits.Len(uint(len(m.narrow))))
+	}
+}
+
+func (m *Methods) resize(log int) {
+	old := m.narrow
+	m.narrow = make([]uint64, 1<<log)
+	m.shift = uint8(64 - log)
+	for _, e := range old {
+		if e != 0 {
+			pos, _, _ := m.find(uint32(e >> 32))
+			m.narrow[pos] = e
+		}
+	}
+}
