@@ -1,0 +1,160 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"unsafe"
+
+	"braid/inline/runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrArena is wrapped by every error about memory that is not laid out as it must be.
+var ErrArena = errors.New("not a braid arena")
+
+// memory is a memory file that holds areas. It is shared by the areas and closed with the last of them.
+type memory struct {
+	f    *os.File
+	refs atomic.Int32
+}
+
+func (m *memory) open() *memory {
+	m.refs.Add(1)
+	return m
+}
+
+func (m *memory) close() {
+	if m.refs.Add(-1) == 0 {
+		m.f.Close()
+	}
+}
+
+// seal keeps the program from shrinking the file under our mapping, which would kill us with SIGBUS (C7).
+func seal(f *os.File) error {
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK); err == nil {
+		return nil
+	}
+	if s, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0); err == nil && s&unix.F_SEAL_SHRINK != 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s can't be sealed against shrinking", ErrArena, f.Name())
+}
+
+// Area is one process's arena, mapped. Its methods may be called from one goroutine at a time; the program runs on
+// meanwhile. Close it when done; the program goes on as it is.
+type Area struct {
+	mem     *memory
+	off     int64 // in the memory file
+	meta    []byte
+	hdr     *runtime.Header
+	pid     int
+	base    uint64
+	bytes   uint64
+	threads map[uint32]*Thread // by block
+}
+
+func mapArea(m *memory, off int64) (*Area, error) {
+	meta, err := unix.Mmap(int(m.f.Fd()), off, runtime.RingsOff, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mapping an arena: %w", err)
+	}
+	a := &Area{mem: m.open(), off: off, meta: meta, hdr: (*runtime.Header)(unsafe.Pointer(&meta[0])), threads: map[uint32]*Thread{}}
+	if got := atomic.LoadUint64(&a.hdr.Magic); got != runtime.ArenaMagic {
+		a.Close()
+		return nil, fmt.Errorf("%w: magic %#x", ErrArena, got)
+	}
+	if v := a.hdr.Version; v != runtime.Version {
+		a.Close()
+		return nil, fmt.Errorf("%w: the program was linked with version %d of the runtime, this braid knows %d: link it again with this braid cc",
+			ErrArena, v, runtime.Version)
+	}
+	a.pid, a.base, a.bytes = int(a.hdr.Pid), a.hdr.Base, a.hdr.Bytes
+	if a.bytes > runtime.AreaStride || a.base%4096 != 0 {
+		a.Close()
+		return nil, fmt.Errorf("%w: %d bytes at %#x", ErrArena, a.bytes, a.base)
+	}
+	return a, nil
+}
+
+// Close unmaps the area.
+func (a *Area) Close() {
+	if a.meta != nil {
+		unix.Munmap(a.meta)
+		a.meta, a.hdr = nil, nil
+		a.mem.close()
+	}
+}
+
+// Pid returns the process's id as the process sees it.
+func (a *Area) Pid() int { return a.pid }
+
+// Parent returns the id of the process that this one was forked from while it was traced, or 0.
+func (a *Area) Parent() int { return int(a.hdr.Parent) }
+
+// Started returns the counter when the process made its arena.
+func (a *Area) Started() uint64 { return a.hdr.Started }
+
+func (a *Area) block(i uint32) *runtime.Block {
+	return (*runtime.Block)(unsafe.Pointer(&a.meta[runtime.BlocksOff+uintptr(i)*unsafe.Sizeof(runtime.Block{})]))
+}
+
+// Arm makes every thread register at its next trace point; those that policy names take a ring of ringBytes and start.
+func (a *Area) Arm(policy uint32, ringBytes uint64) {
+	atomic.StoreUint64(&a.hdr.RingBytes, ringBytes)
+	atomic.StoreUint32(&a.hdr.Policy, policy)
+	atomic.StoreUint32(&a.hdr.Armed, 1)
+	atomic.StoreUint64(&a.hdr.Dummy.Cursor, runtime.CursorAttend)
+}
+
+// Disarm makes unregistered threads stay so. Threads that are on are not stopped.
+func (a *Area) Disarm() {
+	atomic.StoreUint64(&a.hdr.Dummy.Cursor, runtime.CursorOff)
+	atomic.StoreUint32(&a.hdr.Armed, 0)
+	atomic.StoreUint32(&a.hdr.Policy, runtime.PolicyNone)
+}
+
+// Lost returns what the program could not record, by name.
+func (a *Area) Lost() map[string]uint64 {
+	return map[string]uint64{
+		"threads_without_block": atomic.LoadUint64(&a.hdr.LostThreads),
+		"threads_without_ring":  atomic.LoadUint64(&a.hdr.LostRings),
+		"modules_without_entry": atomic.LoadUint64(&a.hdr.LostModules),
+	}
+}
+
+// Module is an instrumented executable or library, as the process described it.
+type Module struct {
+	Path             string
+	BuildID          []byte
+	Bias             uint64 // run-time address minus ELF virtual address
+	Low, High        uint64 // run-time addresses
+	Loaded, Unloaded uint64 // counter; Unloaded is 0 while loaded
+}
+
+// Modules lists the instrumented modules, also those that were unloaded since.
+func (a *Area) Modules() []Module {
+	n := min(atomic.LoadUint32(&a.hdr.ModuleUsed), runtime.ModuleMax)
+	var out []Module
+	for i := range n {
+		p := (*runtime.Module)(unsafe.Pointer(&a.meta[runtime.ModulesOff+uintptr(i)*unsafe.Sizeof(runtime.Module{})]))
+		if atomic.LoadUint32(&p.State) != 1 {
+			continue
+		}
+		m := *p
+		out = append(out, Module{Path: cString(m.Path[:]), BuildID: append([]byte(nil), m.BuildID[:min(m.BuildIDLen, 32)]...),
+			Bias: m.Bias, Low: m.Low, High: m.High, Loaded: m.Loaded, Unloaded: m.Unloaded})
+	}
+	return out
+}
+
+func cString(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
