@@ -1,0 +1,294 @@
+package launcher
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"braid/inline/stub"
+)
+
+// assemblerVariable is the environment variable that turns braid, called as "as", into the assembler wrapper. Its value
+// is the directory that holds the wrapper's link and its settings.
+const assemblerVariable = "BRAID_AS"
+
+// settingsFile is the file in that directory with the wrapper's settings.
+const settingsFile = "settings.json"
+
+// replayFile is made in that directory when the assembler complained and only a plain run of the compiler can say it
+// in the compiler's own words.
+const replayFile = "replay"
+
+// maxAssembly bounds the assembly of one file, in bytes. A larger one is assembled without stubs.
+const maxAssembly = 1 << 30
+
+// settings is what the launcher tells the assembler wrapper.
+type settings struct {
+	Choose  chooser `json:"choose"`
+	Verbose bool    `json:"verbose,omitempty"`
+
+	// Clang is the command that assembles standard input, without -o and its value. Empty: the real assembler does.
+	Clang []string `json:"clang,omitempty"`
+	// FindAssembler is the command that prints where the real assembler is.
+	FindAssembler []string `json:"find_assembler,omitempty"`
+	// Replay: see replayFile.
+	Replay bool `json:"replay,omitempty"`
+	// SaveTemps: the .s file stays for the user, who shall find in it what was assembled.
+	SaveTemps bool `json:"save_temps,omitempty"`
+	// Assembly are inputs of the command that are not the compiler's work.
+	Assembly []string `json:"assembly,omitempty"`
+	// Environment is what the compiler driver changes for its children, as it was; "" is unset.
+	Environment map[string]string `json:"environment"`
+}
+
+// driverVariables are set by gcc for its children; they would lead a second driver to this very wrapper.
+var driverVariables = []string{"COMPILER_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH", assemblerVariable}
+
+// IsAssembler says whether this process was started by a compiler as its assembler. Then main must call AssemblerMain
+// and do nothing else.
+func IsAssembler() bool {
+	return len(os.Args) > 0 && filepath.Base(os.Args[0]) == "as" && os.Getenv(assemblerVariable) != ""
+}
+
+// AssemblerMain is the assembler wrapper: it puts stubs into the compiler's output and has the real assembler do the
+// rest, with the same arguments, standard streams and exit code. It may not return, if the assembler died by a signal.
+//
+// What the assembler has to say comes from a run on the unchanged text, so that names and line numbers are those of
+// the compiler's own output.
+func AssemblerMain() (exitCode int) {
+	// A short life: memory is cheaper than collecting it, up to a point.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(1 << 30)
+
+	w, err := newWrapper(os.Getenv(assemblerVariable), os.Args[1:])
+	if err == nil {
+		exitCode, err = w.run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "braid cc: assembling:", err)
+		return 1
+	}
+	return exitCode
+}
+
+// wrapper is one call of the assembler.
+type wrapper struct {
+	settings
+	directory string
+	args      []string // the assembler's arguments without the input
+	input     string   // the input file, "" for standard input
+	output    string
+	tool      []string
+	env       []string
+}
+
+func newWrapper(directory string, args []string) (*wrapper, error) {
+	w := &wrapper{directory: directory}
+	text, err := os.ReadFile(filepath.Join(directory, settingsFile))
+	if err != nil {
+		return nil, fmt.Errorf("reading the launcher's settings: %w", err)
+	}
+	if err := json.Unmarshal(text, &w.settings); err != nil {
+		return nil, fmt.Errorf("reading the launcher's settings: %w", err)
+	}
+	w.args, w.input, w.output = splitAssemblerArgs(args)
+	w.env = w.environment()
+	return w, nil
+}
+
+// splitAssemblerArgs takes the input file out of the assembler's arguments. Both drivers put it right behind the output
+// (gcc/gcc.cc, "invoke_as", GCC 12; gnutools::Assembler of clang's Gnu.cpp, LLVM 19), where clang lets more options
+// follow. gcc leaves it out with -pipe.
+func splitAssemblerArgs(args []string) (rest []string, input, output string) {
+	for i := 0; i+1 < len(args); i++ {
+		if args[i] != "-o" {
+			continue
+		}
+		output = args[i+1]
+		if i+2 < len(args) && args[i+2] != "" && args[i+2][0] != '-' {
+			return slices.Concat(args[:i+2], args[i+3:]), args[i+2], output
+		}
+		return args, "", output
+	}
+	return args, "", ""
+}
+
+// environment is the process's, without what the compiler driver and the launcher changed.
+func (w *wrapper) environment() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if _, changed := w.Environment[name]; !changed {
+			env = append(env, entry)
+		}
+	}
+	for name, value := range w.Environment {
+		if value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+func (w *wrapper) run() (exitCode int, err error) {
+	found := make(chan error, 1)
+	go func() { found <- w.findTool() }() // takes as long as inserting does
+	source, fits, err := w.read()
+	if err != nil {
+		return 1, err
+	}
+	var filtered []byte
+	var reason error
+	if fits {
+		filtered, reason = w.insert(source)
+	} else {
+		reason = fmt.Errorf("more than %d bytes of assembly", maxAssembly)
+	}
+	if err := <-found; err != nil {
+		return 1, err
+	}
+	switch {
+	case !fits || filtered == nil:
+		if reason != nil && !errors.Is(reason, stub.ErrNotCompilerOutput) {
+			fmt.Fprintf(os.Stderr, "braid cc: %s has no stubs: %v\n", w.subject(source), reason)
+		}
+		return w.assembleOriginal(source)
+	case w.SaveTemps && w.input != "":
+		if err := os.WriteFile(w.input, filtered, 0o666); err != nil {
+			return 1, fmt.Errorf("writing the assembly that -save-temps keeps: %w", err)
+		}
+	}
+
+	var messages bytes.Buffer
+	status, err := w.assemble(bytes.NewReader(filtered), &messages)
+	if err != nil {
+		return 1, err
+	}
+	if status.ok() && (messages.Len() == 0 || len(w.Clang) > 0 && !w.Replay) {
+		return 0, nil // clang has said all that there is to say about the program's own assembly when it compiled
+	}
+	if w.Replay {
+		if err := os.WriteFile(filepath.Join(w.directory, replayFile), nil, 0o600); err != nil {
+			return 1, fmt.Errorf("asking for a plain run: %w", err)
+		}
+		return status.code, nil
+	}
+	return w.explain(source, filtered, messages.String(), status)
+}
+
+// explain runs the assembler on the text as the compiler wrote it, for the sake of its messages. If that succeeds, what
+// counts is still the text with stubs, unless that failed: then the stubs are at fault, and left out.
+func (w *wrapper) explain(source, filtered []byte, messages string, status exitStatus) (int, error) {
+	code, err := w.assembleOriginal(source)
+	if err != nil || code != 0 {
+		return code, err
+	}
+	if !status.ok() {
+		fmt.Fprintf(os.Stderr, "braid cc: %s has no stubs: the assembler does not take them; please report this:\n%s",
+			w.subject(source), messages)
+		return 0, nil
+	}
+	status, err = w.assemble(bytes.NewReader(filtered), io.Discard)
+	return status.report(), err
+}
+
+// read takes in the compiler's output. It does not fit if it is larger than maxAssembly.
+func (w *wrapper) read() (source []byte, fits bool, err error) {
+	in := os.Stdin
+	if w.input != "" {
+		if in, err = os.Open(w.input); err != nil {
+			return nil, false, err
+		}
+		defer in.Close()
+		if info, err := in.Stat(); err == nil && info.Mode().IsRegular() {
+			if info.Size() > maxAssembly {
+				return nil, false, nil
+			}
+			source = make([]byte, 0, info.Size()+bytes.MinRead)
+		}
+	}
+	buffer := bytes.NewBuffer(source)
+	if _, err := buffer.ReadFrom(in); err != nil {
+		return nil, false, fmt.Errorf("reading the compiler's output: %w", err)
+	}
+	return buffer.Bytes(), buffer.Len() <= maxAssembly, nil
+}
+
+// insert returns the text with stubs, or nil if it is to be left alone.
+func (w *wrapper) insert(source []byte) ([]byte, error) {
+	for _, name := range w.Assembly {
+		if name == w.input {
+			return nil, nil
+		}
+	}
+	return insertStubs(source, &w.Choose, w.Verbose, w.subject(source), os.Stderr)
+}
+
+// subject is what to call this assembly: the source that it names, or its own name.
+func (w *wrapper) subject(source []byte) string {
+	if name := sourceName(source); name != "" {
+		return name
+	}
+	if w.input != "" {
+		return w.input
+	}
+	return "standard input"
+}
+
+// findTool finds the real assembler.
+func (w *wrapper) findTool() error {
+	if len(w.Clang) > 0 {
+		w.tool = w.Clang
+		return nil
+	}
+	// Output goes to a buffer: the compiler's own words, if it has any, come when it assembles.
+	find := exec.Command(w.FindAssembler[0], w.FindAssembler[1:]...)
+	find.Env = w.env
+	out, err := find.Output()
+	name := strings.TrimSpace(string(out))
+	if err != nil || name == "" {
+		name = "as"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return fmt.Errorf("finding the real assembler: %w; install binutils", err)
+	}
+	if own, err := filepath.EvalSymlinks(path); err == nil {
+		if self, err := os.Executable(); err == nil && own == self {
+			return fmt.Errorf("finding the real assembler: %s is this wrapper; is %s in PATH or COMPILER_PATH?", path,
+				filepath.Dir(path))
+		}
+	}
+	w.tool = []string{path}
+	return nil
+}
+
+// assembleOriginal assembles the text as the compiler wrote it, under its own name.
+func (w *wrapper) assembleOriginal(source []byte) (int, error) {
+	var in io.Reader = bytes.NewReader(source)
+	if w.input != "" && len(w.Clang) == 0 {
+		w.args = append(w.args[:len(w.args):len(w.args)], w.input)
+		in = nil
+	}
+	status, err := w.assemble(in, os.Stderr)
+	return status.report(), err
+}
+
+// assemble runs the assembler.
+func (w *wrapper) assemble(in io.Reader, messages io.Writer) (exitStatus, error) {
+	args := append(w.tool[1:len(w.tool):len(w.tool)], w.args...)
+	if len(w.Clang) > 0 {
+		args = append(w.tool[1:len(w.tool):len(w.tool)], "-o", w.output, "-")
+	}
+	cmd := exec.Command(w.tool[0], args...)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = w.env, in, os.Stdout, messages
+	return runCommand(cmd)
+}

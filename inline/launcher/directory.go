@@ -1,0 +1,78 @@
+package launcher
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// write puts the wrapper's link and settings into a directory.
+func (s *settings) write(directory string) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("writing the assembler's settings: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(directory, settingsFile), text, 0o600); err != nil {
+		return fmt.Errorf("writing the assembler's settings: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding braid's own file: %w", err)
+	}
+	if err := os.Symlink(self, filepath.Join(directory, "as")); err != nil {
+		return fmt.Errorf("linking the assembler: %w", err)
+	}
+	return nil
+}
+
+// stableDirectory is the wrapper's directory for a command that ccache runs. ccache takes the compiler's arguments as
+// part of its key, so a new name each time would never hit, and it does not know of the wrapper, so the name must
+// differ whenever the wrapper might do something else: it is a hash of the settings and of this very executable. It
+// stays in the user's cache directory.
+func stableDirectory(s *settings) (string, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(self)
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%q %d %d\n", self, info.Size(), info.ModTime().UnixNano())
+	hash.Write(text)
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	parent := filepath.Join(cache, "braid")
+	directory := filepath.Join(parent, "cc-"+hex.EncodeToString(hash.Sum(nil)[:16]))
+	if _, err := os.Stat(directory); err == nil {
+		return directory, nil
+	}
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return "", err
+	}
+	made, err := os.MkdirTemp(parent, "new-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(made)
+	if err := s.write(made); err != nil {
+		return "", err
+	}
+	// Whole or not at all; if another process was faster, its directory is as good.
+	if err := os.Rename(made, directory); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return directory, nil
+}

@@ -1,0 +1,183 @@
+package launcher
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// clangKeepsParsing is the first version of clang known to take "-Xclang -fintegrated-as" after -fno-integrated-as, so
+// that the compiler proper behaves as if it assembled by itself: it checks the program's inline assembly and reports
+// errors in the C source's terms. (LLVM 19 takes it, LLVM 14 does not.)
+const clangKeepsParsing = 19
+
+// plan is what is to be done with one command.
+type plan struct {
+	untouched string // why the command runs as it is, "" if it does not
+
+	front, back []string  // what is put around the compiler's arguments
+	wrapper     *settings // of the assembler wrapper, nil if it has nothing to do
+	runtime     string    // the processor for which to link the runtime, "" for none
+	afterName   bool      // back must go in front of the last arguments, behind "--"
+	bareRuntime bool      // no "-x none" is wanted before the runtime
+
+	// With -S: what to put stubs into when the compiler is done.
+	outputs []string
+	stdout  bool
+
+	replay bool // see replayFile
+}
+
+// makePlan decides what to do with a compiler and its arguments.
+func makePlan(o *options, c *compiler, args []string) plan {
+	if c.family == familyUnknown {
+		return plan{untouched: "not a compiler that braid knows"}
+	}
+	expanded, ok := expandResponseFiles(args)
+	if !ok {
+		return plan{untouched: "a response file that cannot be read twice, or is too large"}
+	}
+	cl, ok := parseCommandLine(expanded, c)
+	switch {
+	case !ok:
+		return plan{untouched: "an incomplete command line"}
+	case cl.stage == stageOther || cl.has(languageHeader):
+		return plan{untouched: "nothing to assemble or link"}
+	case len(cl.inputs) == 0:
+		return plan{untouched: "no input"}
+	case cl.dashes && (!slices.Contains(args, "--") || cl.openLanguage):
+		return plan{untouched: "a -- that options cannot be put before"}
+	}
+	arch := c.goarch(&cl)
+	if arch != "amd64" {
+		return plan{untouched: "no stubs for this processor or ABI"}
+	}
+
+	p := plan{afterName: cl.dashes, bareRuntime: !cl.openLanguage}
+	if cl.stage == stageLink && !cl.noRuntime && !o.noRuntime {
+		p.runtime = arch
+	}
+	// gcc may generate code at link time from objects made with -flto, whatever the command says.
+	generates := cl.has(languageC) || c.family == familyGCC && cl.stage == stageLink
+	switch {
+	case !generates, cl.freestanding, cl.has(languageOther):
+	case cl.stage == stageAssembly:
+		p.planAssembly(c, &cl)
+	case c.family == familyGCC:
+		p.planGCC(o, c, &cl)
+	case !cl.lto && !cl.notAssembly:
+		p.planClang(o, c, &cl)
+	}
+	if p.runtime == "" && p.wrapper == nil && len(p.outputs) == 0 && !p.stdout {
+		return plan{untouched: "nothing here can hold or needs stubs"}
+	}
+	return p
+}
+
+// gccOptions make gcc's output fit for stubs. -dp says for each instruction what the compiler means by it, so that
+// tail calls, jump tables and returns can be told apart. -fno-ipa-ra because a stub uses scratch registers of which
+// a caller might otherwise know that the function leaves them alone.
+var gccOptions = []string{"-dp", "-fno-ipa-ra"}
+
+func (p *plan) planGCC(o *options, c *compiler, cl *commandLine) {
+	p.wrapper = newSettings(o, cl)
+	p.wrapper.SaveTemps = cl.saveTemps
+	p.wrapper.FindAssembler = findAssembler(c, cl)
+	p.back = append(p.back, gccOptions...)
+}
+
+// planClang has clang write assembly and then assemble the result by itself: its assembly may hold directives that the
+// GNU assembler does not know. That is the way that clang -save-temps takes, too, and gives the same object, byte for
+// byte.
+func (p *plan) planClang(o *options, c *compiler, cl *commandLine) {
+	p.wrapper = newSettings(o, cl)
+	p.wrapper.SaveTemps = cl.saveTemps
+	p.back = append(p.back, "-fno-integrated-as")
+	if cl.gnuAssembler {
+		p.wrapper.FindAssembler = findAssembler(c, cl)
+		return
+	}
+	// What clang leaves out for an assembler that might not know it.
+	p.front = append(p.front, "-faddrsig", "-fdwarf-directory-asm")
+	p.wrapper.Clang = append(p.wrapper.Clang, c.command[len(c.command)-1])
+	p.wrapper.Clang = append(p.wrapper.Clang, cl.assemble...)
+	p.wrapper.Clang = append(p.wrapper.Clang, "-g0", "-Wno-unused-command-line-argument", "-c", "-x", "assembler")
+	switch {
+	case c.version >= clangKeepsParsing:
+		p.back = append(p.back, "-Xclang", "-fintegrated-as")
+	case !c.ccache && !slices.ContainsFunc(cl.inputs, func(in input) bool { return in.name == "-" }):
+		p.replay = true
+		p.wrapper.Replay = true
+		if !cl.colorSet && isTerminal(os.Stderr) {
+			p.back = append(p.back, "-fcolor-diagnostics") // its stderr will be a pipe
+		}
+	}
+}
+
+func (p *plan) planAssembly(c *compiler, cl *commandLine) {
+	if cl.notAssembly || cl.lto {
+		return
+	}
+	if c.family == familyGCC {
+		p.back = append(p.back, gccOptions...)
+	}
+	switch cl.output {
+	case "-", "/dev/stdout":
+		p.stdout = true
+	case "":
+		for _, in := range cl.inputs {
+			if in.language == languageC {
+				base := filepath.Base(in.name)
+				p.outputs = append(p.outputs, strings.TrimSuffix(base, filepath.Ext(base))+".s")
+			}
+		}
+	default:
+		p.outputs = []string{cl.output}
+	}
+}
+
+// newSettings are the wrapper's settings that depend on the command line.
+func newSettings(o *options, cl *commandLine) *settings {
+	s := &settings{Choose: o.choose, Verbose: o.verbose, Environment: map[string]string{}}
+	for _, in := range cl.inputs {
+		if in.language == languageAssembly {
+			s.Assembly = append(s.Assembly, in.name)
+		}
+	}
+	for _, name := range driverVariables {
+		s.Environment[name] = os.Getenv(name)
+	}
+	delete(s.Environment, assemblerVariable)
+	s.Environment[assemblerVariable] = ""
+	return s
+}
+
+func findAssembler(c *compiler, cl *commandLine) []string {
+	find := append([]string{c.command[len(c.command)-1]}, cl.programPrefix...)
+	if cl.target != "" && c.family == familyClang {
+		find = append(find, "--target="+cl.target)
+	}
+	return append(find, "-print-prog-name=as")
+}
+
+// arguments are the compiler's arguments, given the directory of the assembler wrapper and the file of the runtime.
+func (p *plan) arguments(args []string, directory, runtimeFile string) []string {
+	front := slices.Clone(p.front)
+	if p.wrapper != nil {
+		front = append(front, "-B"+directory)
+	}
+	var behind []string
+	if p.afterName {
+		i := slices.Index(args, "--")
+		args, behind = args[:i], args[i:]
+	}
+	all := slices.Concat(front, args, p.back, behind)
+	if p.runtime != "" {
+		if !p.bareRuntime {
+			all = append(all, "-x", "none")
+		}
+		all = append(all, runtimeFile)
+	}
+	return all
+}
