@@ -15,6 +15,8 @@ const Marker = "# braid: instrumented"
 type Options struct {
 	// Trace decides by a function's symbol (as the assembler sees it, so mangled) whether it gets stubs. Nil: all do.
 	Trace func(symbol string) bool
+	// ClockOnly inserts a bare read of the counter where the stubs would be: the floor that a stub is measured against.
+	ClockOnly bool
 }
 
 // Result counts what Insert did.
