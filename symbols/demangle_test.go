@@ -1,0 +1,77 @@
+package symbols
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestDemangle(t *testing.T) {
+	for raw, want := range map[string]string{
+		// C++, as c++filt has it.
+		"_ZN3foo3BarC1Ei":                        "foo::Bar::Bar(int)",
+		"_ZNKSt6vectorIiSaIiEE4sizeEv":           "std::vector<int, std::allocator<int> >::size() const",
+		"_ZN3foo3runEPFvvE.cold":                 "foo::run(void (*)()) [clone .cold]",
+		"_ZN3foo4workILi3EEEvv.constprop.0":      "void foo::work<3>() [clone .constprop.0]",
+		"_ZZ4mainENKUlvE_clEv":                   "main::{lambda()#1}::operator()() const",
+		"_GLOBAL__sub_I_main":                    "_GLOBAL__sub_I_main",
+		"_ZTv0_n24_N3foo3BarD1Ev":                "virtual thunk to foo::Bar::~Bar()",
+		"_ZNSt3__14coutE@@LIBCPP_1":              "std::__1::cout",
+		"_ZN12_GLOBAL__N_16hiddenEv":             "(anonymous namespace)::hidden()",
+		"_Z1fILb1EEN9__gnu_cxx11__enable_ifIXT_": "_Z1fILb1EEN9__gnu_cxx11__enable_ifIXT_",
+		// Rust, legacy and v0, from rustc's own documentation and tests.
+		"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE":                                                     "core::fmt::Write::write_fmt",
+		"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar17h930b740aa94f1d3aE": "<Test + 'static as foo::Bar<Test>>::bar",
+		"_RNvC6_123foo3bar":                   "123foo::bar",
+		"_RNvNtNtCs1234_7mycrate3foo3bar3baz": "mycrate::foo::bar::baz",
+		"_RINvNtC3std3mem8align_ofjdE":        "std::mem::align_of::<usize, f64>",
+		// Names that are not mangled stay.
+		"main":                "main",
+		"memcpy@@GLIBC_2.14":  "memcpy",
+		"_start":              "_start",
+		"@odd":                "@odd",
+		"grün":                "grün",
+		"evil\x1b[31mred\x07": "evil?[31mred?",
+		"bad\xff\xfeutf8":     "bad??utf8",
+	} {
+		if got := Demangle(raw); got != want {
+			t.Errorf("Demangle(%q)\n got %q\nwant %q", raw, got, want)
+		}
+	}
+}
+
+func TestDemangleIsBounded(t *testing.T) {
+	// Each level doubles the demangled type by substitution: 2^40 characters, if it were written out.
+	name := "_Z1fI1AIiiE"
+	for i := range 40 {
+		sub := "_"
+		if i > 0 {
+			sub = strings.ToUpper(string("0123456789abcdefghijklmnopqrstuvwxyz"[(i-1)%36])) + "_"
+		}
+		name += "1AIS" + sub + "S" + sub + "E"
+	}
+	if got := Demangle(name + "Evv"); len(got) > 1<<maxDemangle+len(name) {
+		t.Errorf("%d bytes", len(got))
+	}
+	long := "_Z" + strings.Repeat("P", maxMangled)
+	if got := Demangle(long); got != long {
+		t.Errorf("a name beyond the limit was changed to %.40q...", got)
+	}
+}
+
+func FuzzDemangle(f *testing.F) {
+	f.Add("_ZNKSt6vectorIiSaIiEE4sizeEv")
+	f.Add("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE")
+	f.Add("_RINvNtC3std3mem8align_ofjdE")
+	f.Add("_Z1fI1AIiiE1AIS_S_E1AIS0_S0_EEvv")
+	f.Add("___Z1fv_block_invoke_2")
+	f.Fuzz(func(t *testing.T, raw string) {
+		got := Demangle(raw)
+		if len(got) > max(1<<maxDemangle, len(raw))*utf8.UTFMax {
+			t.Errorf("%d bytes from %d", len(got), len(raw))
+		}
+		if strings.ContainsAny(got, "\x00\x1b\n\r") || !utf8.ValidString(got) {
+			t.Errorf("unprintable: %q", got)
+		}
+	})
+}
