@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * The layout of kernel events: what the programs put into the ring buffer and what the trace file keeps.
+ * internal/kevent documents each field and mirrors this file; layout_test.go compares the two.
+ *
+ * All integers are little-endian and naturally aligned, every event's size is a multiple of 8, and padding is written
+ * as 0. Times are bpf_ktime_get_boot_ns, ids those of the initial pid namespace.
+ */
+#ifndef BRAID_EVENTS_H
+#define BRAID_EVENTS_H
+
+#define COMM_LEN 16
+
+enum event_kind {
+	KIND_SWITCH = 1,
+	KIND_WAKING = 2,
+	KIND_FORK = 3,
+	KIND_EXEC = 4,
+	KIND_EXIT = 5,
+	KIND_RENAME = 6,
+	KIND_MIGRATE = 7,
+	KIND_FREQ = 8,
+	KIND_RQ_ISSUE = 16,
+	KIND_RQ_COMPLETE = 17,
+	KIND_FSYNC = 18,
+	KIND_MAJOR_FAULT = 19,
+	KIND_RECLAIM = 20,
+};
+
+#define FLAG_PREEMPTED   (1 << 0) /* switch */
+#define FLAG_PREV_TARGET (1 << 1) /* switch */
+#define FLAG_NEXT_TARGET (1 << 2) /* switch */
+#define FLAG_IO_WAIT     (1 << 3) /* switch */
+#define FLAG_NEW         (1 << 0) /* waking */
+#define FLAG_THREAD      (1 << 0) /* fork */
+#define FLAG_INDIRECT    (1 << 0) /* rq_issue, rq_complete */
+
+enum rq_op {
+	OP_READ = 0,
+	OP_WRITE = 1,
+	OP_FLUSH = 2,
+	OP_DISCARD = 3,
+	OP_OTHER = 255,
+};
+
+enum sync_call {
+	CALL_FSYNC = 0,
+	CALL_FDATASYNC = 1,
+	CALL_SYNC = 2,
+	CALL_SYNCFS = 3,
+	CALL_MSYNC = 4,
+	CALL_SYNC_FILE_RANGE = 5,
+	CALL_NONE = 255, /* not of the family; never in an event */
+};
+
+struct event_header {
+	__u64 time;
+	__u32 tid;
+	__u16 cpu;
+	__u8 kind;
+	__u8 flags;
+};
+
+/* A name is two words, so that it is copied with two loads and two stores. */
+struct comm {
+	__u64 word[COMM_LEN / 8];
+};
+
+struct switch_event {
+	struct event_header h;
+	__u32 prev_tgid;
+	__u32 prev_state;
+	__s32 prev_prio;
+	__u32 next_tid;
+	__u32 next_tgid;
+	__s32 next_prio;
+	struct comm next_comm;
+};
+
+struct waking_event {
+	struct event_header h;
+	__u32 waker_tid;
+	__u32 waker_tgid;
+	__u32 target_cpu;
+	__s32 prio;
+	struct comm comm;
+	__u32 tgid;
+	__u32 pad;
+};
+
+struct fork_event {
+	struct event_header h;
+	__u32 tgid;
+	__u32 parent_tid;
+	__u32 parent_tgid;
+	__u32 pad;
+	struct comm comm;
+};
+
+struct exec_event {
+	struct event_header h;
+	__u32 tgid;
+	__u32 old_tid;
+	struct comm comm;
+};
+
+struct exit_event {
+	struct event_header h;
+	__u32 tgid;
+	__u32 pad;
+};
+
+struct rename_event {
+	struct event_header h;
+	__u32 tgid;
+	__u32 pad;
+	struct comm comm;
+};
+
+struct migrate_event {
+	struct event_header h;
+	__u32 from_cpu;
+	__u32 to_cpu;
+};
+
+struct freq_event {
+	struct event_header h;
+	__u32 khz;
+	__u32 cpu;
+};
+
+struct rq_event {
+	struct event_header h;
+	__u64 id;
+	__u64 sector;
+	__u64 issue_ns;
+	__u32 dev;
+	__u32 bytes;
+	__u32 owner_tid;
+	__u32 owner_pid;
+	__u8 op;
+	__u8 pad[3];
+	__s32 error;
+};
+
+struct fsync_event {
+	struct event_header h;
+	__u64 start_ns;
+	__u32 tgid;
+	__u32 call;
+	__s64 ret;
+};
+
+struct major_fault_event {
+	struct event_header h;
+	__u64 start_ns;
+	__u64 address;
+	__u32 tgid;
+	__u32 pad;
+};
+
+struct reclaim_event {
+	struct event_header h;
+	__u64 start_ns;
+	__u32 tgid;
+	__u32 reclaimed;
+};
+
+/* What was lost, by name: Lost() reports COUNT_RING_FULL_SWITCH as kernel_ring_full_switch. */
+enum counter {
+	COUNT_RING_FULL_SWITCH,
+	COUNT_RING_FULL_WAKING,
+	COUNT_RING_FULL_FORK,
+	COUNT_RING_FULL_EXEC,
+	COUNT_RING_FULL_EXIT,
+	COUNT_RING_FULL_RENAME,
+	COUNT_RING_FULL_MIGRATE,
+	COUNT_RING_FULL_FREQ,
+	COUNT_RING_FULL_RQ_ISSUE,
+	COUNT_RING_FULL_RQ_COMPLETE,
+	COUNT_RING_FULL_FSYNC,
+	COUNT_RING_FULL_MAJOR_FAULT,
+	COUNT_RING_FULL_RECLAIM,
+	COUNT_MAP_FULL_TARGETS,   /* a child's id is beyond the pid_max that was in force at the start */
+	COUNT_MAP_FULL_PROCESSES, /* more processes than Targets can list; they are recorded all the same */
+	COUNT_MAP_FULL_BIOS,      /* a block request's owner was not kept: its request is missing */
+	COUNT_MAP_FULL_REQUESTS,  /* an issued request was not kept: its completion is missing */
+	COUNT_MAP_FULL_CALLS,     /* the start of an fsync-family call was not kept: the call is missing */
+	COUNT_MAP_FULL_FAULTS,    /* the start of a page fault was not kept: its start is 0 */
+	COUNT_MAP_FULL_RECLAIMS,  /* the start of a reclaim was not kept: the reclaim is missing */
+	COUNT_MAX,
+};
+
+#endif

@@ -1,0 +1,66 @@
+package bpf
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// counterNames are enum counter of events.h; layout_test.go compares the two.
+var counterNames = [...]string{
+	"kernel_ring_full_switch",
+	"kernel_ring_full_waking",
+	"kernel_ring_full_fork",
+	"kernel_ring_full_exec",
+	"kernel_ring_full_exit",
+	"kernel_ring_full_rename",
+	"kernel_ring_full_migrate",
+	"kernel_ring_full_freq",
+	"kernel_ring_full_rq_issue",
+	"kernel_ring_full_rq_complete",
+	"kernel_ring_full_fsync",
+	"kernel_ring_full_major_fault",
+	"kernel_ring_full_reclaim",
+	"kernel_map_full_targets",
+	"kernel_map_full_processes",
+	"kernel_map_full_bios",
+	"kernel_map_full_requests",
+	"kernel_map_full_calls",
+	"kernel_map_full_faults",
+	"kernel_map_full_reclaims",
+}
+
+// missCounter is a program whose runs the kernel leaves out when the program is already running on that CPU.
+type missCounter struct {
+	name string
+	prog *ebpf.Program
+}
+
+// Lost returns how much was lost since Load, by cause; causes that did not occur are left out, so that it is empty if
+// nothing was lost. kernel_ring_full_K counts events of kind K that found no room, kernel_map_full_M what a full map did
+// not take (events.h says what is then missing), kernel_missed_UNIT_HOOK runs of a program that the kernel left out.
+// Call it before Close.
+func (r *Recorder) Lost() (map[string]uint64, error) {
+	lost := map[string]uint64{}
+	var perCPU []uint64
+	for i, name := range counterNames {
+		if err := r.maps["counters"].Lookup(uint32(i), &perCPU); err != nil {
+			return nil, fmt.Errorf("read loss counter %s: %w", name, err)
+		}
+		for _, n := range perCPU {
+			if n != 0 {
+				lost[name] += n
+			}
+		}
+	}
+	for _, m := range r.misses {
+		stats, err := m.prog.Stats()
+		if err != nil {
+			return nil, fmt.Errorf("read loss counter %s: %w", m.name, err)
+		}
+		if stats.RecursionMisses != 0 {
+			lost[m.name] += stats.RecursionMisses
+		}
+	}
+	return lost, nil
+}

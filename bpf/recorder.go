@@ -1,0 +1,181 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+)
+
+// The units that Options.Units can name.
+const (
+	UnitSched = "sched"
+	UnitIO    = "io"
+)
+
+const (
+	defaultRingBytes = 8 << 20
+	maxRingBytes     = 1 << 30
+)
+
+// Options say what to load. The zero value loads every unit with an 8 MiB ring.
+type Options struct {
+	// Units are the names of the units, UnitSched and UnitIO; nil means both.
+	Units []string
+	// RingBytes is the size of the ring buffer, rounded up to a power of two and a page; 0 means 8 MiB. A context
+	// switch takes 64 bytes, a wake-up too. On Linux 5.10 it is locked memory.
+	RingBytes int
+	// BTFPath names a file with the running kernel's types (raw BTF or an ELF file with .BTF), for kernels without
+	// /sys/kernel/btf/vmlinux. With it, programs attach to raw tracepoints, which costs the traced program some more.
+	BTFPath string
+}
+
+// Recorder is the loaded and attached kernel side. Its methods may be called from any goroutine; Read, Stop and Close
+// may run at the same time. Close must be called in the end.
+type Recorder struct {
+	missing []string
+	targets *targetTable
+	ring    *ring
+	maps    map[string]*ebpf.Map // shared by all units
+	misses  []missCounter
+
+	mu     sync.Mutex // guards the following
+	hooks  []hook     // attached, in the order of attaching; nil after Stop
+	own    []closer   // maps and programs, to be closed in this order
+	closed bool
+}
+
+type closer interface{ Close() error }
+
+// hook is one attached program.
+type hook struct {
+	name string
+	link closer
+}
+
+// Load loads the units and attaches them; from then on processes given to AddTarget and AddPending are recorded. Hooks
+// that the kernel does not have are listed by Missing. Errors match ErrPermission, ErrNoBTF, ErrKernelTooOld or
+// ErrPidNamespace where one of these is the cause, and name the next step.
+func Load(opts Options) (*Recorder, error) {
+	units, err := chooseUnits(opts.Units)
+	if err != nil {
+		return nil, err
+	}
+	ringBytes, err := ringSize(opts.RingBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSystem(); err != nil {
+		return nil, err
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("raise the limit on locked memory (give CAP_SYS_RESOURCE, or ulimit -l unlimited): %w", err)
+	}
+	types, err := loadTypes(opts.BTFPath)
+	if err != nil {
+		return nil, err
+	}
+
+	r := &Recorder{maps: map[string]*ebpf.Map{}}
+	l := loader{r: r, types: types, ringBytes: ringBytes}
+	if err := l.load(units); err != nil {
+		return nil, errors.Join(explain(err), r.Close())
+	}
+	if r.targets, err = newTargetTable(r.maps["targets"], r.maps["processes"]); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	if r.ring, err = newRing(r.maps["events"], wakeBytes(ringBytes)); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	if err := l.attach(); err != nil {
+		return nil, errors.Join(explain(err), r.Close())
+	}
+	return r, nil
+}
+
+func chooseUnits(names []string) ([]unit, error) {
+	units := []unit{processUnit}
+	if names == nil {
+		names = []string{UnitSched, UnitIO}
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(optionalUnits, func(u unit) bool { return u.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown unit %q of the kernel side: there are %s and %s", name, UnitSched, UnitIO)
+		}
+		if !slices.ContainsFunc(units, func(u unit) bool { return u.name == name }) {
+			units = append(units, optionalUnits[i])
+		}
+	}
+	return units, nil
+}
+
+func ringSize(n int) (int, error) {
+	if n == 0 {
+		n = defaultRingBytes
+	}
+	if n < 0 || n > maxRingBytes {
+		return 0, fmt.Errorf("ring buffer of %d bytes: choose at most %d", n, maxRingBytes)
+	}
+	size := os.Getpagesize()
+	for size < n {
+		size *= 2
+	}
+	return size, nil
+}
+
+// wakeBytes is how full the ring is when the kernel wakes the reader.
+func wakeBytes(ringBytes int) int { return ringBytes / 2 }
+
+// Missing lists the hooks that this kernel does not offer, each as "unit/hook: reason".
+func (r *Recorder) Missing() []string { return slices.Clone(r.missing) }
+
+// Stop detaches all programs. What they recorded until then can still be read: Read returns io.EOF after it. Stopping
+// twice does nothing.
+func (r *Recorder) Stop() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopLocked()
+}
+
+func (r *Recorder) stopLocked() error {
+	var errs []error
+	for _, h := range slices.Backward(r.hooks) {
+		if err := h.link.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("detach %s: %w", h.name, err))
+		}
+	}
+	r.hooks = nil
+	if r.ring != nil {
+		r.ring.stop()
+	}
+	return errors.Join(errs...)
+}
+
+// Close detaches all programs and frees everything; events that were not read are gone. Closing twice does nothing.
+func (r *Recorder) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	errs := []error{r.stopLocked()}
+	if r.ring != nil {
+		errs = append(errs, r.ring.close())
+	}
+	if r.targets != nil {
+		r.targets.close()
+	}
+	for _, c := range r.own {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+var _ closer = link.Link(nil)

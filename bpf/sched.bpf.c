@@ -1,0 +1,147 @@
+//go:build ignore
+
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
+/*
+ * Unit sched: which thread runs on which CPU, who woke it, where it was moved, how fast the CPU runs.
+ */
+#include "record.h"
+
+/* sched_switch says the outgoing thread's state (since 5.18); before, it is read from the thread, a moment later. */
+const volatile bool switch_has_state = false;
+
+/*
+ * Per CPU, whether the thread that runs there is a foreigner that came right after a target. The next switch is then
+ * recorded too, so that a viewer knows how long the foreigner kept the CPU. Only the CPU itself uses its entry, with
+ * interrupts off; an entry has a cache line to itself. The loader sets max_entries to the number of possible CPUs.
+ */
+struct cpu_line {
+	__u64 foreigner;
+	__u64 pad[7];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_line);
+} cpus SEC(".maps");
+
+inline_fn void fill_next(struct switch_event *e, struct task_struct *next, __u32 tgid)
+{
+	e->next_tid = FIELD(next, pid);
+	e->next_tgid = tgid;
+	e->next_prio = FIELD(next, prio);
+	copy_comm(&e->next_comm, next);
+}
+
+HOOK(sched_switch)
+int on_switch(args *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	__u32 prev_tgid = FIELD(prev, tgid), next_tgid = FIELD(next, tgid);
+	bool from = is_target(prev_tgid), to = is_target(next_tgid);
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_line *line = bpf_map_lookup_elem(&cpus, &cpu);
+	if (!from && !to && (!line || !line->foreigner))
+		return 0;
+	if (line)
+		line->foreigner = from && !to;
+
+	struct switch_event *e = reserve(sizeof(*e), COUNT_RING_FULL_SWITCH);
+	if (!e)
+		return 0;
+	__u8 flags = (from ? FLAG_PREV_TARGET : 0) | (to ? FLAG_NEXT_TARGET : 0);
+	__u32 state = 0;
+	if (!(bool)ctx[0]) /* preempted: whatever state it was about to take, it is runnable */
+		state = switch_has_state ? (__u32)ctx[3] : task_state(prev);
+	if (state == 0)
+		flags |= FLAG_PREEMPTED;
+	else if (BITFIELD(prev, in_iowait))
+		flags |= FLAG_IO_WAIT;
+	e->h.time = bpf_ktime_get_boot_ns();
+	e->h.tid = FIELD(prev, pid);
+	e->h.cpu = (__u16)cpu;
+	e->h.kind = KIND_SWITCH;
+	e->h.flags = flags;
+	e->prev_tgid = prev_tgid;
+	e->prev_state = state;
+	e->prev_prio = FIELD(prev, prio);
+	if (from || to) {
+		fill_next(e, next, next_tgid);
+	} else {
+		e->next_tid = 0;
+		e->next_tgid = 0;
+		e->next_prio = 0;
+		e->next_comm = (struct comm){};
+	}
+	submit(e);
+	return 0;
+}
+
+inline_fn int woken(struct task_struct *p, __u8 flags)
+{
+	__u32 tgid = FIELD(p, tgid);
+	if (!is_target(tgid))
+		return 0;
+
+	struct waking_event *e = reserve(sizeof(*e), COUNT_RING_FULL_WAKING);
+	if (!e)
+		return 0;
+	__u64 waker = bpf_get_current_pid_tgid();
+	fill_header(&e->h, bpf_ktime_get_boot_ns(), FIELD(p, pid), KIND_WAKING, flags);
+	e->waker_tid = id_tid(waker);
+	e->waker_tgid = id_tgid(waker);
+	e->target_cpu = task_cpu(p);
+	e->prio = FIELD(p, prio);
+	copy_comm(&e->comm, p);
+	e->tgid = tgid;
+	e->pad = 0;
+	submit(e);
+	return 0;
+}
+
+HOOK(sched_waking)
+int on_waking(args *ctx)
+{
+	return woken((void *)ctx[0], 0);
+}
+
+HOOK(sched_wakeup_new)
+int on_wakeup_new(args *ctx)
+{
+	return woken((void *)ctx[0], FLAG_NEW);
+}
+
+HOOK(sched_migrate_task)
+int on_migrate(args *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	if (!is_target(FIELD(p, tgid)))
+		return 0;
+
+	struct migrate_event *e = reserve(sizeof(*e), COUNT_RING_FULL_MIGRATE);
+	if (!e)
+		return 0;
+	fill_header(&e->h, bpf_ktime_get_boot_ns(), FIELD(p, pid), KIND_MIGRATE, 0);
+	e->from_cpu = task_cpu(p);
+	e->to_cpu = (__u32)ctx[1];
+	submit(e);
+	return 0;
+}
+
+/* Frequency is a CPU's, not a process's: recorded for all, it changes rarely. */
+HOOK(cpu_frequency)
+int on_frequency(args *ctx)
+{
+	struct freq_event *e = reserve(sizeof(*e), COUNT_RING_FULL_FREQ);
+	if (!e)
+		return 0;
+	fill_header(&e->h, bpf_ktime_get_boot_ns(), 0, KIND_FREQ, 0);
+	e->khz = (__u32)ctx[0];
+	e->cpu = (__u32)ctx[1];
+	submit(e);
+	return 0;
+}
+
+/* The kernel asks for a GPL-compatible licence; this file is offered under GPL-2.0 as well. */
+char LICENSE[] SEC("license") = "GPL";

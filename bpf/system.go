@@ -1,0 +1,109 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
+	"golang.org/x/sys/unix"
+)
+
+// What Load can fail for, apart from faults of its own.
+var (
+	ErrPermission   = errors.New("not allowed to record kernel events")
+	ErrNoBTF        = errors.New("this kernel does not describe its types (BTF)")
+	ErrKernelTooOld = errors.New("this kernel is too old to record kernel events")
+	ErrPidNamespace = errors.New("kernel events need the initial pid namespace")
+)
+
+// initPidInode is the inode of the initial pid namespace: PROC_PID_INIT_INO, include/linux/proc_ns.h, Linux 6.12.
+const initPidInode = 0xEFFFFFFC
+
+// checkSystem finds what is certain to fail later, while the reason is still known.
+func checkSystem() error {
+	if err := checkCapabilities(); err != nil {
+		return err
+	}
+	if info, err := os.Stat("/proc/self/ns/pid"); err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Ino != initPidInode {
+			return fmt.Errorf("%w: run braid outside of the container, or start that with --pid=host", ErrPidNamespace)
+		}
+	}
+	if err := features.HaveMapType(ebpf.RingBuf); errors.Is(err, ebpf.ErrNotSupported) {
+		return fmt.Errorf("%w: the BPF ring buffer came with Linux 5.8", ErrKernelTooOld)
+	}
+	return nil
+}
+
+// checkCapabilities wants CAP_BPF and CAP_PERFMON (Linux 5.8), or CAP_SYS_ADMIN, which includes both.
+func checkCapabilities() error {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return fmt.Errorf("read this process's capabilities: %w", err)
+	}
+	var effective uint64
+	for line := range strings.Lines(string(status)) {
+		if hex, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			if effective, err = strconv.ParseUint(strings.TrimSpace(hex), 16, 64); err != nil {
+				return fmt.Errorf("read this process's capabilities: %w", err)
+			}
+		}
+	}
+	missing := missingCapabilities(effective)
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s missing: run as root", ErrPermission, strings.Join(missing, " and "))
+}
+
+func missingCapabilities(effective uint64) (names []string) {
+	if effective&(1<<unix.CAP_SYS_ADMIN) != 0 {
+		return nil
+	}
+	if effective&(1<<unix.CAP_BPF) == 0 {
+		names = append(names, "CAP_BPF")
+	}
+	if effective&(1<<unix.CAP_PERFMON) == 0 {
+		names = append(names, "CAP_PERFMON")
+	}
+	return names
+}
+
+// loadTypes reads the kernel's BTF, its own or that of a file.
+func loadTypes(path string) (kernelTypes, error) {
+	if path != "" {
+		spec, err := btf.LoadSpec(path)
+		if err != nil {
+			return kernelTypes{}, fmt.Errorf("read BTF file %s: %w", path, err)
+		}
+		return kernelTypes{spec: spec, external: true}, nil
+	}
+	const own = "/sys/kernel/btf/vmlinux"
+	if _, err := os.Stat(own); errors.Is(err, os.ErrNotExist) {
+		return kernelTypes{}, fmt.Errorf("%w: %s does not exist: give a BTF file of exactly this kernel, or use one "+
+			"built with CONFIG_DEBUG_INFO_BTF=y", ErrNoBTF, own)
+	}
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		return kernelTypes{}, fmt.Errorf("%w: read %s: %w", ErrNoBTF, own, err)
+	}
+	return kernelTypes{spec: spec}, nil
+}
+
+// explain adds the next step to an error of the kernel.
+func explain(err error) error {
+	if !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	if text, readErr := os.ReadFile("/sys/kernel/security/lockdown"); readErr == nil && strings.Contains(string(text), "[confidentiality]") {
+		return fmt.Errorf("%w: the kernel is locked down (confidentiality): boot without lockdown=confidentiality: %w", ErrPermission, err)
+	}
+	return fmt.Errorf("%w: the kernel refused although this process has the capabilities; look for SELinux, AppArmor or "+
+		"seccomp denials in the kernel log: %w", ErrPermission, err)
+}
