@@ -1,6 +1,7 @@
 package symbols
 
 import (
+	"math/big"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -41,17 +42,16 @@ func TestDemangle(t *testing.T) {
 }
 
 func TestDemangleIsBounded(t *testing.T) {
-	// Each level doubles the demangled type by substitution: 2^40 characters, if it were written out.
-	name := "_Z1fI1AIiiE"
-	for i := range 40 {
-		sub := "_"
-		if i > 0 {
-			sub = strings.ToUpper(string("0123456789abcdefghijklmnopqrstuvwxyz"[(i-1)%36])) + "_"
-		}
-		name += "1AIS" + sub + "S" + sub + "E"
+	// A Rust generic argument in which each tuple has the one before twice, as back references: 2^40 units, written out.
+	name, last := "_RIC1fTlE", len("IC1f")
+	for range 40 {
+		at := len(name) - len("_R")
+		ref := "B" + big.NewInt(int64(last-1)).Text(62) + "_"
+		name += "T" + ref + ref + "E"
+		last = at
 	}
-	if got := Demangle(name + "Evv"); len(got) > 1<<maxDemangle+len(name) {
-		t.Errorf("%d bytes", len(got))
+	if got := Demangle(name + "E"); len(got) != 1<<maxDemangle || !strings.HasPrefix(got, "f::<(i32,), ((i32,), (i32,)), ") {
+		t.Errorf("%d bytes: %.60q...", len(got), got)
 	}
 	long := "_Z" + strings.Repeat("P", maxMangled)
 	if got := Demangle(long); got != long {

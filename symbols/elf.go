@@ -1,13 +1,13 @@
 package symbols
 
 import (
-	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Limits on what is read of one ELF file. They are far above what linkers write and bound memory and time for files
@@ -234,7 +234,7 @@ func (f *elfFile) readSections(off, entsize, num uint64, shstrndx uint32) ([]sec
 	if uint64(shstrndx) >= uint64(len(sects)) {
 		return nil, &parseError{off, "no table of section names", shstrndx}
 	}
-	names, err := f.bytesAt("section names", sects[shstrndx].off, sects[shstrndx].size, 1<<24)
+	names, err := f.textAt("section names", sects[shstrndx].off, sects[shstrndx].size, 1<<24)
 	if err != nil {
 		return nil, err
 	}
@@ -257,17 +257,33 @@ func (f *elfFile) parseSection(b []byte) section {
 	return s
 }
 
-// stringAt returns the NUL-terminated string at off, cut after limit bytes, or "" if off is outside.
-func stringAt(b []byte, off, limit uint64) string {
-	if off >= uint64(len(b)) {
+// textAt is bytesAt for a table of strings, without a second copy.
+func (f *elfFile) textAt(what string, off, n, limit uint64) (string, error) {
+	if n > limit {
+		return "", &parseError{off, what + " are too large", n}
+	}
+	if off > f.size || n > f.size-off {
+		return "", &parseError{off, what + " are beyond the end of the file", n}
+	}
+	var text strings.Builder
+	text.Grow(int(n))
+	if _, err := io.Copy(&text, io.NewSectionReader(f.r, int64(off), int64(n))); err != nil {
+		return "", fmt.Errorf("read %s: %w", what, err)
+	}
+	return text.String(), nil
+}
+
+// stringAt returns the NUL-terminated string at off, cut after limit bytes, or "" if off is outside. It does not copy.
+func stringAt(text string, off, limit uint64) string {
+	if off >= uint64(len(text)) {
 		return ""
 	}
-	b = b[off:]
-	b = b[:min(uint64(len(b)), limit)]
-	if i := bytes.IndexByte(b, 0); i >= 0 {
-		b = b[:i]
+	text = text[off:]
+	text = text[:min(uint64(len(text)), limit)]
+	if i := strings.IndexByte(text, 0); i >= 0 {
+		text = text[:i]
 	}
-	return string(b)
+	return text
 }
 
 // section returns the first section of that name that has bytes in the file.
@@ -332,6 +348,6 @@ func (f *elfFile) debugLink() (string, uint32) {
 	if err != nil {
 		return "", 0
 	}
-	name := stringAt(b[:len(b)-4], 0, 4096)
+	name := stringAt(string(b[:len(b)-4]), 0, 4096)
 	return name, f.order.Uint32(b[len(b)-4:])
 }

@@ -28,7 +28,7 @@ type Image struct {
 	Sources  []string // where names came from: ".symtab", ".dynsym", ".gnu_debugdata", or the path of a debug file
 	Problems []error  // tables that could not be read; the others were
 
-	blobs [][]byte
+	blobs []string
 	funcs nesting
 	names []funcName
 	shown []atomic.Pointer[string] // demangled names, made when first asked for

@@ -42,7 +42,7 @@ func rankOf(typ elf.SymType, bind elf.SymBind, size uint64) uint8 {
 // symReader collects function symbols from any number of tables.
 type symReader struct {
 	syms  []rawSym
-	blobs [][]byte
+	blobs []string
 }
 
 // readTable appends the function symbols of the section of type typ, SHT_SYMTAB or SHT_DYNSYM, of which a file has one
@@ -77,7 +77,7 @@ func (sr *symReader) read(f *elfFile, s *section) error {
 		return &parseError{s.off, "too many symbol tables", len(sr.blobs)}
 	}
 	str := &f.sects[s.link]
-	blob, err := f.bytesAt("symbol names", str.off, str.size, maxStrings)
+	blob, err := f.textAt("symbol names", str.off, str.size, maxStrings)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (sr *symReader) read(f *elfFile, s *section) error {
 
 // parseSym parses one symbol and reports whether it is a function: STT_FUNC, STT_GNU_IFUNC, or a label without a type
 // in a section of code, as hand-written assembly has it.
-func (f *elfFile) parseSym(b, names []byte) (rawSym, bool) {
+func (f *elfFile) parseSym(b []byte, names string) (rawSym, bool) {
 	h := &fields{b, f.order, f.is64}
 	var sym rawSym
 	var info uint8
