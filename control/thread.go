@@ -109,6 +109,7 @@ func (t *Thread) Start() {
 		t.clear(r)
 	}
 	t.anchors = nil
+	atomic.StoreUint64(&t.block.Start, 0) // until the thread itself has started
 	atomic.StoreUint32(&t.block.Want, 1)
 	atomic.StoreUint64(&t.block.Cursor, runtime.CursorAttend)
 }
@@ -238,14 +239,15 @@ func (t *Thread) Collect(buf []uint64) (Segment, error) {
 	return s, nil
 }
 
-// Release gives the ring's memory back, and the block as well if the thread is gone (C6). The thread must have stopped.
+// Release gives the ring's memory back, and the block as well if the thread is gone (C6). What the thread recorded is
+// forgotten. A thread that has not answered a request to stop may still write one page when it wakes.
 func (t *Thread) Release() {
 	if r, ok := t.ring(); ok {
 		t.clear(r)
 	}
 	t.anchors = nil
+	atomic.StoreUint64(&t.block.Start, 0)
 	if t.Gone() {
-		atomic.StoreUint64(&t.block.Start, 0)
 		atomic.StoreUint64(&t.block.Cursor, runtime.CursorOff)
 		atomic.StoreUint32(&t.block.State, runtime.StateFree)
 		delete(t.area.threads, t.index)

@@ -1,0 +1,20 @@
+// Command braid records what a program's methods did and what the kernel did to them, on one timeline.
+package main
+
+import (
+	"os"
+
+	"braid/inline/launcher"
+	"braid/internal/recorder"
+)
+
+func main() {
+	// Two ways in are not for users: as the assembler of braid cc, and as the child that becomes a recorded program.
+	if launcher.IsAssembler() {
+		os.Exit(launcher.AssemblerMain())
+	}
+	if len(os.Args) > 1 && os.Args[1] == recorder.LaunchArg {
+		os.Exit(recorder.Launched(os.Args[2:]))
+	}
+	os.Exit(run(os.Args[1:], systemStreams()))
+}

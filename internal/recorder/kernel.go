@@ -1,0 +1,71 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"braid/bpf"
+	"braid/internal/kevent"
+	"braid/internal/tracefile"
+)
+
+// kernelSide reads kernel events into the trace file.
+type kernelSide struct {
+	rec    *bpf.Recorder
+	done   chan struct{}
+	events uint64
+	err    error
+}
+
+// readPeriod is how often kernel events are fetched. The ring wakes its reader before it is full.
+const readPeriod = 50 * time.Millisecond
+
+func loadKernel(units []string) (*kernelSide, error) {
+	r, err := bpf.Load(bpf.Options{Units: units})
+	if err != nil {
+		return nil, err
+	}
+	return &kernelSide{rec: r, done: make(chan struct{})}, nil
+}
+
+// pump runs until the kernel side is stopped and everything has been written.
+func (k *kernelSide) pump(out *output) {
+	defer close(k.done)
+	buf := make([]byte, 0, 1<<20)
+	for {
+		b, err := k.rec.Read(buf[:0], time.Now().Add(readPeriod))
+		if len(b) > 0 {
+			for rest := b; len(rest) > 0; {
+				_, _, next, err := kevent.Next(rest)
+				if err != nil {
+					k.err = fmt.Errorf("kernel events: %w", err)
+					return
+				}
+				k.events++
+				rest = next
+			}
+			if out.do(func(w *tracefile.Writer) error { return w.WriteEvents(b) }) != nil {
+				return
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			k.err = fmt.Errorf("kernel events: %w", err)
+			return
+		}
+	}
+}
+
+// finish detaches the kernel side and waits until all that it recorded is written.
+func (k *kernelSide) finish() (lost map[string]uint64, targets []int, err error) {
+	err = k.rec.Stop()
+	<-k.done
+	err = errors.Join(err, k.err)
+	lost, lerr := k.rec.Lost()
+	targets, terr := k.rec.Targets()
+	return lost, targets, errors.Join(err, lerr, terr, k.rec.Close())
+}

@@ -1,0 +1,112 @@
+package recorder
+
+import (
+	"bytes"
+	"encoding/hex"
+	"slices"
+
+	"braid/control"
+	"braid/internal/tracefile"
+	"braid/symbols"
+)
+
+// writeNames writes the modules of all traced processes and the names of the methods that their rings mention. A process
+// with the same modules as the one it was forked from has none of its own in the file: its parent's serve.
+func (r *rings) writeNames() error {
+	var mods []tracefile.Module
+	var syms []tracefile.Symbol
+	pids := make([]int, 0, len(r.procs))
+	for pid := range r.procs {
+		pids = append(pids, pid)
+	}
+	slices.Sort(pids)
+	for _, pid := range pids { // what a child used, its parent's table must name
+		if p := r.procs[pid]; r.shares(p) {
+			q := r.origin(p)
+			for w := range p.used {
+				q.used[w] = struct{}{}
+			}
+			for w := range p.wide {
+				q.wide[w] = struct{}{}
+			}
+		}
+	}
+	for _, pid := range pids {
+		p := r.procs[pid]
+		if r.shares(p) || len(p.modules) == 0 {
+			continue
+		}
+		m, s := names(p, uint32(len(mods)))
+		mods, syms = append(mods, m...), append(syms, s...)
+	}
+	if len(mods) == 0 {
+		return nil
+	}
+	return r.out.do(func(w *tracefile.Writer) error {
+		if err := w.WriteModules(mods); err != nil {
+			return err
+		}
+		return w.WriteSymbols(syms)
+	})
+}
+
+// shares reports whether a process's modules are those of the process that it was forked from.
+func (r *rings) shares(p *process) bool {
+	q := r.procs[p.parent]
+	return q != nil && q != p && sameModules(p.modules, q.modules)
+}
+
+func (r *rings) origin(p *process) *process {
+	for range len(r.procs) {
+		if !r.shares(p) {
+			break
+		}
+		p = r.procs[p.parent]
+	}
+	return p
+}
+
+func sameModules(a, b []control.Module) bool {
+	return slices.EqualFunc(a, b, func(x, y control.Module) bool {
+		return x.Path == y.Path && x.Bias == y.Bias && bytes.Equal(x.BuildID, y.BuildID)
+	})
+}
+
+func names(p *process, first uint32) ([]tracefile.Module, []tracefile.Symbol) {
+	var in []symbols.Module
+	for _, m := range p.modules {
+		s := symbols.Registered(m.Path, m.Bias, m.BuildID)
+		s.Pid, s.Instrumented = p.pid, true
+		in = append(in, s)
+	}
+	table := symbols.NewTable(in, symbols.Options{})
+	var mods []tracefile.Module
+	for i, info := range table.Modules() {
+		m := tracefile.Module{Pid: p.pid, Path: p.modules[i].Path, BuildID: hex.EncodeToString(p.modules[i].BuildID),
+			Bias: p.modules[i].Bias, Start: p.modules[i].Low, End: p.modules[i].High, Instrumented: true}
+		if info.Err != nil {
+			m.Unresolved = info.Err.Error()
+		}
+		mods = append(mods, m)
+	}
+	lows := make([]uint32, 0, len(p.used))
+	for w := range p.used {
+		lows = append(lows, w)
+	}
+	slices.Sort(lows)
+	addrs := make([]uint64, 0, len(p.wide))
+	for a := range p.wide {
+		addrs = append(addrs, a)
+	}
+	slices.Sort(addrs)
+	seen := map[uint64]bool{}
+	var syms []tracefile.Symbol
+	for _, s := range append(table.Select32(lows), table.Select(addrs)...) {
+		if seen[s.Addr] || s.Module < 0 {
+			continue
+		}
+		seen[s.Addr] = true
+		syms = append(syms, tracefile.Symbol{Addr: s.Addr, Size: s.Size, Module: first + uint32(s.Module), Name: s.Name, Raw: s.Raw})
+	}
+	return mods, syms
+}

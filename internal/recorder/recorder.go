@@ -1,0 +1,401 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"braid/control"
+	"braid/internal/counter"
+	"braid/internal/tracefile"
+
+	"golang.org/x/sys/unix"
+)
+
+// pollPeriod is how often the rings are looked at: many times in 2^32 ticks of any counter that braid knows (the fastest
+// wraps its low half in about a second).
+const pollPeriod = 50 * time.Millisecond
+
+// samplePeriod is how often counter and clock are related. In between, CLOCK_BOOTTIME strays from the line by what NTP
+// slews it, at most 500 ppm.
+const samplePeriod = 200 * time.Millisecond
+
+// samplesKept is how many samples are held before they are written, so that a long recording does not gather them.
+const samplesKept = 1024
+
+// patience is how long a thread may take to answer a request to stop before its ring is read without an answer.
+const patience = 20 * time.Millisecond
+
+// Result is what a recording came to.
+type Result struct {
+	Exited       bool // the target has ended
+	ExitCode     int  // as a shell reports it: 128+n for signal n
+	Signal       int
+	Records      uint64 // slots written to the file
+	Threads      int    // threads with records
+	Wrapped      int    // rings that were overwritten at their old end
+	KernelEvents uint64
+	Bytes        uint64 // of the trace file
+	Lost         map[string]uint64
+	Notes        []string
+	wait         func() (int, int)
+}
+
+// Wait waits for a launched target that outlived the recording, and returns its exit code. It returns at once if the
+// target has ended or was not launched here.
+func (r *Result) Wait() int {
+	if r.wait != nil {
+		r.ExitCode, r.Signal = r.wait()
+		r.wait = nil
+	}
+	return r.ExitCode
+}
+
+// StartError says that the target could not be started; Code is what a shell would exit with.
+type StartError struct {
+	Code int
+	Err  error
+}
+
+func (e *StartError) Error() string { return e.Err.Error() }
+func (e *StartError) Unwrap() error { return e.Err }
+
+// session of one recording.
+type recording struct {
+	o       Options
+	out     *output
+	rings   *rings
+	kernel  *kernelSide
+	target  *target
+	ended   chan struct{} // the target has ended
+	clock   []tracefile.ClockSample
+	initial tracefile.Processes
+	meta    tracefile.Meta
+	hooks   []string // that the kernel does not have
+	res     Result
+}
+
+// Run records until the target ends, Options.For is over or Options.Interrupt is closed, and writes the trace file. If
+// the file can't be written, the target is left alone and its exit code is still in the Result.
+func Run(o Options) (*Result, error) {
+	if o.RingBytes == 0 {
+		o.RingBytes = DefaultRing
+	}
+	w, err := tracefile.Create(o.Output)
+	if err != nil {
+		return nil, err
+	}
+	r := &recording{o: o, out: &output{w: w}, ended: make(chan struct{})}
+	r.rings = newRings(r.out, o)
+	r.res.Lost = map[string]uint64{}
+	if err := r.begin(); err != nil {
+		r.abandon()
+		return nil, err
+	}
+	r.loop()
+	err = r.end()
+	return &r.res, err
+}
+
+// begin starts both sides and the target. On an error everything is undone by abandon.
+func (r *recording) begin() error {
+	r.describeMachine()
+	if err := r.sample(); err != nil {
+		return err
+	}
+	if len(r.o.Units) > 0 {
+		k, err := loadKernel(r.o.Units)
+		switch {
+		case err == nil:
+			r.kernel = k
+			go k.pump(r.out)
+		case r.o.Demand:
+			return err
+		default:
+			r.note("no kernel events: " + err.Error())
+		}
+	}
+	if r.o.Pid != 0 {
+		return r.attach()
+	}
+	return r.start()
+}
+
+func (r *recording) note(s string) { r.meta.Notes = append(r.meta.Notes, s) }
+
+func (r *recording) attach() error {
+	pid := r.o.Pid
+	if gone(pid) {
+		return fmt.Errorf("process %d does not exist", pid)
+	}
+	if r.kernel != nil {
+		if err := r.kernel.rec.AddTarget(pid); err != nil {
+			return err
+		}
+	}
+	r.initial.Processes = []tracefile.Process{describe(pid)}
+	r.initial.Threads = threadsOf(pid)
+	err := r.rings.attach(pid)
+	if errors.Is(err, control.ErrNoStubs) {
+		if r.kernel == nil {
+			return fmt.Errorf("%w; there is nothing to record without kernel events", err)
+		}
+		r.noStubs()
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	go func() {
+		for !gone(pid) {
+			time.Sleep(20 * time.Millisecond)
+		}
+		close(r.ended)
+	}()
+	return nil
+}
+
+func (r *recording) noStubs() {
+	r.note("the target carries no stubs: kernel events only. Build it with braid cc to see its methods")
+}
+
+func (r *recording) start() error {
+	if err := r.rings.open(r.o); err != nil {
+		return err
+	}
+	env := r.o.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	t, err := launch(r.o, append(slices.Clone(env), r.rings.session.Env()))
+	if err != nil {
+		code := 126
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+			code = 127
+		}
+		return &StartError{code, err}
+	}
+	r.target = t
+	r.meta.Pid = t.cmd.Process.Pid
+	if r.kernel != nil {
+		if err := r.kernel.rec.AddPending(r.meta.Pid); err != nil {
+			t.drop()
+			return err
+		}
+	}
+	if err := t.release(); err != nil {
+		t.cmd.Wait()
+		return &StartError{126, err}
+	}
+	r.initial.Processes = []tracefile.Process{describe(r.meta.Pid)}
+	go func() {
+		t.cmd.Wait()
+		close(r.ended)
+	}()
+	return nil
+}
+
+func (r *recording) abandon() {
+	if r.kernel != nil {
+		r.kernel.finish()
+	}
+	r.rings.close()
+	r.out.w.Abort()
+}
+
+func (r *recording) loop() {
+	tick := time.NewTicker(pollPeriod)
+	defer tick.Stop()
+	sampled := time.Now()
+	var over <-chan time.Time
+	if r.o.For > 0 {
+		over = time.After(r.o.For)
+	}
+	for {
+		select {
+		case <-r.ended:
+			r.res.Exited = true
+			return
+		case <-r.o.Interrupt:
+			return
+		case <-over:
+			return
+		case s := <-r.o.Kill:
+			if r.target != nil {
+				r.target.cmd.Process.Signal(s)
+			}
+			continue
+		case <-tick.C:
+		}
+		if r.out.failed() != nil {
+			return // the disk is full, say: stop disturbing the target
+		}
+		if err := r.rings.poll(); err != nil {
+			r.out.do(func(*tracefile.Writer) error { return err })
+			return
+		}
+		if time.Since(sampled) >= samplePeriod {
+			sampled = time.Now()
+			if err := r.sample(); err != nil {
+				r.out.do(func(*tracefile.Writer) error { return err })
+				return
+			}
+		}
+	}
+}
+
+// end stops both sides and closes the file.
+func (r *recording) end() error {
+	rerr := r.rings.finish()
+	var kerr error
+	if r.kernel != nil {
+		r.hooks = r.kernel.rec.Missing()
+		var lost map[string]uint64
+		lost, _, kerr = r.kernel.finish()
+		r.res.KernelEvents = r.kernel.events
+		maps.Copy(r.res.Lost, lost)
+	}
+	serr := r.sample()
+	r.finishResult()
+	werr := r.rings.writeNames()
+	r.rings.close()
+	if werr == nil {
+		werr = r.out.do(r.writeRest)
+	}
+	if err := errors.Join(rerr, kerr, serr, werr); err != nil {
+		r.out.w.Abort()
+		return err
+	}
+	if err := r.out.w.Close(); err != nil {
+		return err
+	}
+	r.res.Bytes = r.out.w.Size()
+	return nil
+}
+
+func (r *recording) finishResult() {
+	r.res.Records, r.res.Threads, r.res.Wrapped = r.rings.slots, r.rings.threads, r.rings.wrapped
+	maps.Copy(r.res.Lost, r.rings.lost)
+	if r.target != nil && len(r.rings.procs) == 0 {
+		r.noStubs()
+	}
+	if r.rings.late > 0 {
+		r.note(fmt.Sprintf("%d threads were waiting outside instrumented code when the recording ended; they stop recording when they wake", r.rings.late))
+	}
+	if r.target != nil {
+		wait := func() (int, int) {
+			<-r.ended
+			return exitCode(r.target.cmd.ProcessState)
+		}
+		if r.res.Exited {
+			r.res.ExitCode, r.res.Signal = wait()
+			r.meta.Exit = &tracefile.Exit{Code: r.res.ExitCode, Signal: r.res.Signal}
+		} else {
+			r.res.wait = wait
+		}
+	}
+	r.res.Notes = r.meta.Notes
+}
+
+func (r *recording) writeRest(w *tracefile.Writer) error {
+	r.meta.End = instant()
+	for _, p := range r.rings.procs {
+		r.initial.Processes = append(r.initial.Processes, p.info)
+	}
+	for _, step := range []func() error{
+		func() error { return r.writeClock(w) },
+		func() error { return w.WriteProcesses(&r.initial) },
+		func() error { return w.WriteLost(&tracefile.Lost{Counts: r.res.Lost, Hooks: r.hooks}) },
+		func() error { return w.WriteMeta(&r.meta) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sample relates the counter to CLOCK_BOOTTIME once more.
+func (r *recording) sample() error {
+	s, err := counter.Take()
+	if err != nil {
+		return err
+	}
+	r.clock = append(r.clock, tracefile.ClockSample{Before: s.Before, After: s.After, BootNs: s.Boottime})
+	if len(r.clock) == samplesKept {
+		return r.out.do(r.writeClock)
+	}
+	return nil
+}
+
+func (r *recording) writeClock(w *tracefile.Writer) error {
+	kind := tracefile.CounterTSC
+	if counter.Name == "cntvct_el0" {
+		kind = tracefile.CounterCNTVCT
+	}
+	c := &tracefile.Clock{Counter: kind, Frequency: counter.Hz(), Samples: r.clock}
+	r.clock = r.clock[:0]
+	return w.WriteClock(c)
+}
+
+func (r *recording) describeMachine() {
+	var u unix.Utsname
+	unix.Uname(&u)
+	host, _ := os.Hostname()
+	r.meta = tracefile.Meta{Braid: r.o.Version, Command: r.o.Command, Kernel: unix.ByteSliceToString(u.Release[:]),
+		Machine: unix.ByteSliceToString(u.Machine[:]), Arch: goruntime.GOARCH, Host: host, CPUs: goruntime.NumCPU(),
+		Start: instant(), Options: r.o.Flags, Pid: r.o.Pid}
+}
+
+func instant() tracefile.Instant {
+	b, _ := counter.Boottime()
+	return tracefile.Instant{WallNs: time.Now().UnixNano(), BootNs: b}
+}
+
+// Summary is one line on what was recorded and what was lost.
+func (r *Result) Summary(output string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d records of %s", r.Records, plural(r.Threads, "thread"))
+	if r.Wrapped > 0 {
+		fmt.Fprintf(&b, " (the newest: %s filled up)", plural(r.Wrapped, "ring"))
+	}
+	if r.KernelEvents > 0 {
+		fmt.Fprintf(&b, ", %d kernel events", r.KernelEvents)
+	}
+	if len(r.Lost) == 0 {
+		b.WriteString(", nothing lost")
+	} else {
+		b.WriteString("; lost:")
+		for i, name := range slices.Sorted(maps.Keys(r.Lost)) {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, " %s %d", name, r.Lost[name])
+		}
+	}
+	fmt.Fprintf(&b, ": %s (%s)", output, size(r.Bytes))
+	return b.String()
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func size(n uint64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

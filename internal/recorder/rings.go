@@ -1,0 +1,238 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"braid/control"
+	"braid/internal/tracefile"
+)
+
+// rings is the methods' side of a recording: the areas of all traced processes. One goroutine.
+type rings struct {
+	out     *output
+	choose  Threads
+	bytes   uint64
+	session *control.Session
+	areas   []*control.Area
+	buf     []uint64
+
+	procs    map[int]*process
+	segments map[int]uint32 // by tid: how many segments it has
+	slots    uint64
+	wrapped  int // rings that held more than they could
+	threads  int // with records
+	lost     map[string]uint64
+	late     int // unanswered at the end
+}
+
+// process is what is remembered of a process when its area is gone.
+type process struct {
+	pid, parent int
+	modules     []control.Module
+	used        map[uint32]struct{} // low words of method pointers seen in its rings
+	wide        map[uint64]struct{} // whole method pointers
+	info        tracefile.Process
+}
+
+func newRings(out *output, o Options) *rings {
+	return &rings{out: out, choose: o.Threads, bytes: o.RingBytes, procs: map[int]*process{}, segments: map[int]uint32{}, lost: map[string]uint64{}}
+}
+
+// poll finds new processes and threads, notes where quiet ones are, and empties the rings of ended ones. The caller
+// polls several times in 2^32 ticks of the counter.
+func (r *rings) poll() error {
+	if err := r.discover(); err != nil {
+		return err
+	}
+	for _, a := range r.areas {
+		r.remember(a)
+		for _, t := range a.Threads() {
+			if !t.On() {
+				if !t.Recorded() && r.choose.picks(a.Pid(), t.Tid, threadName(a.Pid(), t)) {
+					t.Start()
+				}
+				continue
+			}
+			t.Note()
+			if t.Gone() {
+				if err := r.collect(a, t); err != nil {
+					return err
+				}
+				t.Release()
+			}
+		}
+	}
+	return nil
+}
+
+func threadName(pid int, t *control.Thread) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(t.Tid) + "/comm")
+	if err != nil {
+		return t.Name
+	}
+	return strings.TrimSuffix(string(b), "\n")
+}
+
+func (r *rings) discover() error {
+	if r.session == nil {
+		return nil
+	}
+	as, err := r.session.Areas()
+	r.areas = append(r.areas, as...)
+	if err != nil {
+		return fmt.Errorf("mapping a new process: %w", err)
+	}
+	return nil
+}
+
+// remember keeps what is needed of a process after its end.
+func (r *rings) remember(a *control.Area) {
+	p := r.procs[a.Pid()]
+	if p == nil {
+		p = &process{pid: a.Pid(), parent: a.Parent(), used: map[uint32]struct{}{}, wide: map[uint64]struct{}{}}
+		p.info = describe(a.Pid())
+		if p.info.PPid == 0 {
+			p.info.PPid = a.Parent()
+		}
+		r.procs[a.Pid()] = p
+	}
+	if m := a.Modules(); len(m) >= len(p.modules) {
+		p.modules = m
+	}
+}
+
+// collect writes what a thread recorded.
+func (r *rings) collect(a *control.Area, t *control.Thread) error {
+	s, err := t.Collect(r.buf)
+	if errors.Is(err, control.ErrArena) {
+		r.lost["rings_damaged"]++
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if cap(s.Slots) > cap(r.buf) {
+		r.buf = s.Slots[:0]
+	}
+	p := r.procs[a.Pid()]
+	scan(p, s.Slots)
+	r.slots += uint64(len(s.Slots))
+	if len(s.Slots) > 0 {
+		r.threads++
+	}
+	g := &tracefile.Ring{Pid: uint32(a.Pid()), Tid: uint32(t.Tid), Sequence: r.segments[t.Tid], Begin: s.Begin, End: s.End,
+		DroppedOldest: uint64(s.Dropped), Anchors: s.Anchors, Slots: s.Slots}
+	copy(g.Name[:], threadName(a.Pid(), t))
+	for f, on := range map[tracefile.RingFlags]bool{tracefile.RingComplete: s.Complete, tracefile.RingExited: s.Gone,
+		tracefile.RingExactEnd: s.Exact, tracefile.RingProcessGone: s.Gone && gone(a.Pid())} {
+		if on {
+			g.Flags |= f
+		}
+	}
+	if !s.Complete {
+		r.wrapped++
+	}
+	r.segments[t.Tid]++
+	return r.out.do(func(w *tracefile.Writer) error { return w.WriteRing(g) })
+}
+
+func gone(pid int) bool {
+	_, err := os.Lstat("/proc/" + strconv.Itoa(pid))
+	return err != nil
+}
+
+// scan notes the method pointers in a ring, so that the trace file carries the names that it needs and no more.
+func scan(p *process, slots []uint64) {
+	var last [256]uint32 // most calls go to few methods
+	for i, v := range slots {
+		switch w := uint32(v); {
+		case w == 0:
+		case w <= 2:
+			if i > 0 {
+				p.wide[slots[i-1]] = struct{}{}
+			}
+		default:
+			if c := &last[(w>>2^w>>10)&255]; *c != w {
+				*c = w
+				p.used[w] = struct{}{}
+			}
+		}
+	}
+}
+
+// finish stops every thread and writes what they recorded.
+func (r *rings) finish() error {
+	if r.session != nil {
+		r.session.Disarm()
+	}
+	if err := r.discover(); err != nil {
+		return err
+	}
+	r.late = control.StopAll(r.areas, patience)
+	var first error
+	for _, a := range r.areas {
+		r.remember(a)
+		for _, t := range a.Threads() {
+			if t.Recorded() {
+				if err := r.collect(a, t); err != nil && first == nil {
+					first = err
+				}
+			}
+			t.Release()
+		}
+		for name, n := range a.Lost() {
+			if n > 0 {
+				r.lost[name] += n
+			}
+		}
+	}
+	return first
+}
+
+// close gives everything back. Threads that did not answer keep their request and turn themselves off when they wake.
+func (r *rings) close() {
+	for _, a := range r.areas {
+		a.Disarm()
+		for _, t := range a.Threads() {
+			t.RequestStop()
+		}
+		a.Close()
+	}
+	r.areas = nil
+	if r.session != nil {
+		r.session.Disarm()
+		r.session.Close()
+	}
+}
+
+// attach takes over a running process.
+func (r *rings) attach(pid int) error {
+	as, err := control.Attach(pid)
+	if err != nil {
+		return err
+	}
+	r.areas = as
+	for _, a := range as {
+		r.remember(a)
+		for _, t := range a.Threads() {
+			if !t.On() {
+				t.Release() // what an earlier recorder left behind
+			}
+		}
+		a.Arm(r.choose.policy(), r.bytes)
+	}
+	return nil
+}
+
+func (r *rings) open(o Options) error {
+	s, err := control.NewSession(o.Threads.policy(), o.RingBytes)
+	if err != nil {
+		return err
+	}
+	r.session = s
+	return nil
+}
