@@ -2,6 +2,7 @@ package symbols
 
 import (
 	"cmp"
+	"fmt"
 	"math/bits"
 	"slices"
 )
@@ -91,16 +92,46 @@ func (x *lowIndex) find(low uint32) int {
 	return -1
 }
 
-// Resolve32 returns the function of an instrumented module whose entry address has these low 32 bits. It returns false
-// if there is none or more than one (see Candidates32). For Thumb code the mode bit may be set or not.
+// Resolve32 returns the function of an instrumented module whose entry address has these low 32 bits. For Thumb code the
+// mode bit may be set or not. If there is none or more than one (see Candidates32) it returns false and a symbol that
+// renders what is known: module+0xoffset with the whole address if the bits lie in one instrumented module only, else
+// [unknown] or [ambiguous] with the bits alone.
 func (t *Table) Resolve32(low uint32) (Symbol, bool) {
 	e := t.findLow(low)
-	if e < 0 || t.low.twins[t.low.all[e].low] != nil {
+	if e < 0 {
 		t.unresolved.Add(1)
-		return Symbol{}, false
+		return t.unknown32(low), false
+	}
+	if t.low.twins[t.low.all[e].low] != nil {
+		t.unresolved.Add(1)
+		return Symbol{Addr: uint64(low), Name: fmt.Sprintf("[ambiguous]+%#x", low), Module: -1}, false
 	}
 	t.resolved.Add(1)
 	return t.symbol(int(t.low.all[e].mod), int(t.low.all[e].fn)), true
+}
+
+// unknown32 renders bits that no function has.
+func (t *Table) unknown32(low uint32) Symbol {
+	mod, addr := -1, uint64(low)
+	for i := range t.mods {
+		if !t.mods[i].Instrumented {
+			continue
+		}
+		for _, r := range t.mods[i].Ranges {
+			past := uint64(low - uint32(r.Start)) // how far the bits lie beyond the start, modulo 4 GiB
+			if past >= r.End-r.Start {
+				continue
+			}
+			if mod >= 0 && r.Start+past != addr {
+				return Symbol{Addr: uint64(low), Name: fmt.Sprintf("[unknown]+%#x", low), Module: -1}
+			}
+			mod, addr = i, r.Start+past
+		}
+	}
+	if mod < 0 {
+		return Symbol{Addr: uint64(low), Name: fmt.Sprintf("[unknown]+%#x", low), Module: -1}
+	}
+	return t.render(mod, addr)
 }
 
 // Candidates32 returns all functions of instrumented modules whose entry address has these low 32 bits. It does not
@@ -132,20 +163,19 @@ func (t *Table) findLow(low uint32) int {
 	return -1
 }
 
-// Select32 is Select for the low 32 bits of method pointers. Bits that stand for several functions select all of them;
-// bits that stand for none are left out, and counted as unresolved.
+// Select32 is Select for the low 32 bits of method pointers. Bits that stand for several functions select all of them,
+// and count as unresolved; bits that stand for none are rendered as Resolve32 does.
 func (t *Table) Select32(lows []uint32) []Symbol {
 	lows = slices.Clone(lows)
 	slices.Sort(lows)
 	var out []Symbol
 	for _, low := range slices.Compact(lows) {
-		c := t.Candidates32(low)
-		if len(c) == 1 {
-			t.resolved.Add(1)
-		} else {
-			t.unresolved.Add(1)
+		s, ok := t.Resolve32(low)
+		if c := t.Candidates32(low); !ok && len(c) > 0 {
+			out = append(out, c...)
+			continue
 		}
-		out = append(out, c...)
+		out = append(out, s)
 	}
 	return detach(out)
 }

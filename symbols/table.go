@@ -154,15 +154,19 @@ func (t *Table) symbol(mod, fn int) Symbol {
 
 func (t *Table) unknown(addr uint64) Symbol {
 	for r := range t.ranges.containing(addr) {
-		mod := int(t.owner[r])
-		m := &t.mods[mod]
-		off := addr - m.Bias
-		if !m.Known {
-			off = addr - m.Mapping.Start + m.Mapping.Offset
-		}
-		return Symbol{Addr: addr, Name: fmt.Sprintf("%s+%#x", m.Name(), off), Module: mod}
+		return t.render(int(t.owner[r]), addr)
 	}
 	return Symbol{Addr: addr, Name: fmt.Sprintf("[unknown]+%#x", addr), Module: -1}
+}
+
+// render names an address by its module.
+func (t *Table) render(mod int, addr uint64) Symbol {
+	m := &t.mods[mod]
+	off := addr - m.Bias
+	if !m.Known {
+		off = addr - m.Mapping.Start + m.Mapping.Offset
+	}
+	return Symbol{Addr: addr, Name: fmt.Sprintf("%s+%#x", m.Name(), off), Module: mod}
 }
 
 // Functions yields all functions of instrumented modules, module by module, in the order of addresses.

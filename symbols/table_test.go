@@ -71,7 +71,7 @@ func TestLookupAndStats(t *testing.T) {
 func TestSelect(t *testing.T) {
 	a := base(fn("a1", 0x1000, 16), fn("a2", 0x1010, 16)).image(t)
 	b := base(fn("b1", 0x1000, 16)).image(t)
-	table := newTable(place{a, 0x7f0000000000, "liba.so", true}, place{b, 0x560000000000, "prog", true})
+	table := newTable(place{a, 0x7f0000000000, "liba.so", true}, place{b, 0x560000002000, "prog", true})
 	got := table.Select([]uint64{0x7f0000001010, 0x7f0000001004, 0x7f0000001000, 0x55, 0x7f0000001010})
 	want := []Symbol{
 		{0x55, 0, "[unknown]+0x55", "", -1},
@@ -81,9 +81,11 @@ func TestSelect(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	got = table.Select32([]uint32{0x1010, 0x1010, 0x1000, 0x77})
+	got = table.Select32([]uint32{0x1010, 0x1010, 0x1000, 0x3000, 0x3500, 0x77})
 	want = []Symbol{
-		{0x560000001000, 16, "b1", "b1", 1},
+		{0x77, 0, "[unknown]+0x77", "", -1},
+		{0x560000003000, 16, "b1", "b1", 1},
+		{0x560000003500, 0, "prog+0x1500", "", 1},
 		{0x7f0000001000, 16, "a1", "a1", 0},
 		{0x7f0000001010, 16, "a2", "a2", 0},
 	}
@@ -118,8 +120,14 @@ func TestCollisions(t *testing.T) {
 	if diff := cmp.Diff(want, table.Collisions()); diff != "" {
 		t.Error(diff)
 	}
-	if s, ok := table.Resolve32(0x1000); ok {
+	if s, ok := table.Resolve32(0x1000); ok || s.Name != "[ambiguous]+0x1000" {
 		t.Errorf("ambiguous, but resolved to %+v", s)
+	}
+	if s, ok := table.Resolve32(0x1900); ok || s.Name != "[unknown]+0x1900" {
+		t.Errorf("no function, in three modules, but resolved to %+v", s)
+	}
+	if got := table.Select32([]uint32{0x1000}); len(got) != 2 || got[0].Name != "b1" || got[1].Name != "a1" {
+		t.Errorf("Select32 of ambiguous bits: %+v", got)
 	}
 	var names []string
 	for _, s := range table.Candidates32(0x1000) {
