@@ -87,6 +87,7 @@ type wrapper struct {
 	input     string   // the input file, "" for standard input
 	output    string
 	tool      []string
+	toolName  string
 	env       []string
 }
 
@@ -246,7 +247,7 @@ func (w *wrapper) subject(source []byte) string {
 // findTool finds the real assembler.
 func (w *wrapper) findTool() error {
 	if len(w.Clang) > 0 {
-		w.tool = w.Clang
+		w.tool, w.toolName = w.Clang, w.Clang[0]
 		return nil
 	}
 	// Output goes to a buffer: the compiler's own words, if it has any, come when it assembles.
@@ -267,7 +268,7 @@ func (w *wrapper) findTool() error {
 				filepath.Dir(path))
 		}
 	}
-	w.tool = []string{path}
+	w.tool, w.toolName = []string{path}, name // messages begin with the name that it was called by
 	return nil
 }
 
@@ -289,6 +290,7 @@ func (w *wrapper) assemble(in io.Reader, messages io.Writer) (exitStatus, error)
 		args = append(w.tool[1:len(w.tool):len(w.tool)], "-o", w.output, "-")
 	}
 	cmd := exec.Command(w.tool[0], args...)
+	cmd.Args[0] = w.toolName
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = w.env, in, os.Stdout, messages
 	return runCommand(cmd)
 }

@@ -81,7 +81,7 @@ func (c *compiler) take(m []string) {
 	if c.version == 0 {
 		c.version, _ = strconv.Atoi(m[3])
 	}
-	if c.target == "" && m[1] != "" {
+	if c.target == "" && m[1] != "musl" { // musl-gcc is the machine's own gcc with another libc
 		c.target, _, _ = strings.Cut(m[1], "-")
 	}
 }

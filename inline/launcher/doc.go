@@ -7,10 +7,10 @@
 // files, dependency output, split debug information, several inputs, names of outputs) stays with the driver.
 //
 //   - gcc runs with -dp and -fno-ipa-ra: see gccOptions. The real assembler is the one that gcc would have taken.
-//   - clang runs with -fno-integrated-as, and clang itself assembles the text, as in clang -save-temps. With no stub
-//     inserted, the object is the same as without braid, byte for byte. Calling "clang -S" and "clang -c" in turn would
-//     be faithful in that, too, but every other thing that is named after -o (dependency targets, .dwo, .gcno, .su
-//     files) would have to be put right again, for each option and each version that knows one.
+//   - clang runs with -fno-integrated-as, and clang itself assembles the text. The text is the one of clang -S, byte for
+//     byte, and the object the one of clang -S and clang -c in turn. Calling those two instead would be as faithful, but
+//     all that is named after -o (dependency targets, .dwo, .gcno, .su files) would have to be put right again, for each
+//     option and each version that knows one.
 //   - With -S, the .s file gets its stubs when the compiler is done. stub.Marker in it keeps later runs off.
 //
 // What the assembler says comes from a run on the unchanged text, so names and line numbers are the compiler's own.

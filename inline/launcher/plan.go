@@ -88,8 +88,7 @@ func (p *plan) planGCC(o *options, c *compiler, cl *commandLine) {
 }
 
 // planClang has clang write assembly and then assemble the result by itself: its assembly may hold directives that the
-// GNU assembler does not know. That is the way that clang -save-temps takes, too, and gives the same object, byte for
-// byte.
+// GNU assembler does not know.
 func (p *plan) planClang(o *options, c *compiler, cl *commandLine) {
 	p.wrapper = newSettings(o, cl)
 	p.wrapper.SaveTemps = cl.saveTemps

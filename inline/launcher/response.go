@@ -7,7 +7,7 @@ import (
 
 // Limits of response files. Beyond them the command line is not understood, and passed through untouched.
 const (
-	maxResponseFile  = 16 << 20 // bytes a file
+	maxResponseBytes = 16 << 20 // in all
 	maxResponseFiles = 2000     // files in all; gcc's own limit (libiberty/argv.c, GCC 12)
 	maxArguments     = 1 << 20
 )
@@ -19,6 +19,7 @@ func expandResponseFiles(args []string) (expanded []string, ok bool) {
 	for i, a := range args { // a stack: the next argument is last
 		pending[len(args)-1-i] = a
 	}
+	left := int64(maxResponseBytes)
 	for files := 0; len(pending) > 0; {
 		arg := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
@@ -29,7 +30,7 @@ func expandResponseFiles(args []string) (expanded []string, ok bool) {
 			expanded = append(expanded, arg)
 			continue
 		}
-		text, tooLarge, err := readBounded(arg[1:], maxResponseFile)
+		text, tooLarge, err := readBounded(arg[1:], left)
 		if tooLarge {
 			return nil, false
 		}
@@ -40,6 +41,7 @@ func expandResponseFiles(args []string) (expanded []string, ok bool) {
 		if files++; files > maxResponseFiles {
 			return nil, false
 		}
+		left -= int64(len(text))
 		more := splitResponse(string(text))
 		if len(more)+len(pending) > maxArguments {
 			return nil, false
