@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -24,9 +25,7 @@ type Thread struct {
 	block   *runtime.Block
 	uses    uint32
 	anchors []inline.Anchor
-	// Tid is the thread's id as the program sees it, Name its name when it registered.
-	Tid  int
-	Name string
+	Tid     int // the thread's id as the program sees it
 	// StaleAnchors counts anchors that were dropped because there were too many.
 	StaleAnchors uint64
 }
@@ -55,7 +54,7 @@ func (a *Area) Threads() []*Thread {
 		}
 		t := a.threads[i]
 		if uses := atomic.LoadUint32(&b.Uses); t == nil || t.uses != uses {
-			t = &Thread{area: a, index: i, block: b, uses: uses, Tid: int(b.Tid), Name: cString(b.Comm[:])}
+			t = &Thread{area: a, index: i, block: b, uses: uses, Tid: int(b.Tid)}
 			a.threads[i] = t
 		}
 		out = append(out, t)
@@ -112,6 +111,16 @@ func (t *Thread) Start() {
 	atomic.StoreUint64(&t.block.Start, 0) // until the thread itself has started
 	atomic.StoreUint32(&t.block.Want, 1)
 	atomic.StoreUint64(&t.block.Cursor, runtime.CursorAttend)
+}
+
+// Name returns the thread's name: what /proc says, or for a thread that is gone what it was when it ended. A thread that
+// was killed is known by the name that it registered with.
+func (t *Thread) Name() string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(t.area.pid) + "/task/" + strconv.Itoa(t.Tid) + "/comm")
+	if err != nil {
+		return cString(t.block.Comm[:])
+	}
+	return strings.TrimSuffix(string(b), "\n")
 }
 
 // Gone reports whether the thread has ended.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 
 	"braid/control"
 	"braid/internal/tracefile"
@@ -52,7 +51,7 @@ func (r *rings) poll() error {
 		r.remember(a)
 		for _, t := range a.Threads() {
 			if !t.On() {
-				if !t.Recorded() && r.choose.picks(a.Pid(), t.Tid, threadName(a.Pid(), t)) {
+				if !t.Recorded() && r.choose.picks(a.Pid(), t.Tid, t.Name()) {
 					t.Start()
 				}
 				continue
@@ -67,14 +66,6 @@ func (r *rings) poll() error {
 		}
 	}
 	return nil
-}
-
-func threadName(pid int, t *control.Thread) string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(t.Tid) + "/comm")
-	if err != nil {
-		return t.Name
-	}
-	return strings.TrimSuffix(string(b), "\n")
 }
 
 func (r *rings) discover() error {
@@ -126,7 +117,7 @@ func (r *rings) collect(a *control.Area, t *control.Thread) error {
 	}
 	g := &tracefile.Ring{Pid: uint32(a.Pid()), Tid: uint32(t.Tid), Sequence: r.segments[t.Tid], Begin: s.Begin, End: s.End,
 		DroppedOldest: uint64(s.Dropped), Anchors: s.Anchors, Slots: s.Slots}
-	copy(g.Name[:], threadName(a.Pid(), t))
+	copy(g.Name[:], t.Name())
 	for f, on := range map[tracefile.RingFlags]bool{tracefile.RingComplete: s.Complete, tracefile.RingExited: s.Gone,
 		tracefile.RingExactEnd: s.Exact, tracefile.RingProcessGone: s.Gone && gone(a.Pid())} {
 		if on {

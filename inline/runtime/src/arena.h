@@ -62,7 +62,7 @@ struct braid_block {
 	/* Cold from here on; by the program. */
 	braid_u64 thread;      /* the thread pointer, which with tid names a thread within a process */
 	braid_u64 exit;        /* counter when the thread's exit hook ran, or 0 */
-	char comm[16];         /* the thread's name when it registered */
+	char comm[16];         /* the thread's name when it registered, or when it ended */
 	braid_u64 reserved[4];
 };
 

@@ -382,6 +382,7 @@ static void thread_exit(void *p)
 	struct braid_block *b = p;
 	if (b->reserved[0]++ < 3 && pthread_setspecific(exit_key, b) == 0)
 		return;
+	sys(SYS_prctl, GET_NAME, b->comm, 0); /* it may have been renamed since it registered */
 	b->exit = braid_counter();
 	if (b->ring_addr && b->start) {
 		__atomic_store_n(&b->state, BRAID_EXITING, __ATOMIC_RELEASE);
