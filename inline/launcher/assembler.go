@@ -41,6 +41,8 @@ type settings struct {
 	FindAssembler []string `json:"find_assembler,omitempty"`
 	// Replay: see replayFile.
 	Replay bool `json:"replay,omitempty"`
+	// Checked: the compiler has checked the program's own inline assembly, so that warnings about it are not new.
+	Checked bool `json:"checked,omitempty"`
 	// SaveTemps: the .s file stays for the user, who shall find in it what was assembled.
 	SaveTemps bool `json:"save_temps,omitempty"`
 	// Assembly are inputs of the command that are not the compiler's work.
@@ -157,7 +159,7 @@ func (w *wrapper) run() (exitCode int, err error) {
 		return 1, err
 	}
 	switch {
-	case !fits || filtered == nil:
+	case filtered == nil:
 		if reason != nil && !errors.Is(reason, stub.ErrNotCompilerOutput) {
 			fmt.Fprintf(os.Stderr, "braid cc: %s has no stubs: %v\n", w.subject(source), reason)
 		}
@@ -169,20 +171,25 @@ func (w *wrapper) run() (exitCode int, err error) {
 	}
 
 	var messages bytes.Buffer
-	status, err := w.assemble(bytes.NewReader(filtered), &messages)
+	status, err := w.assemble(bytes.NewReader(filtered), "", &messages)
 	if err != nil {
 		return 1, err
 	}
-	if status.ok() && (messages.Len() == 0 || len(w.Clang) > 0 && !w.Replay) {
-		return 0, nil // clang has said all that there is to say about the program's own assembly when it compiled
-	}
-	if w.Replay {
-		if err := os.WriteFile(filepath.Join(w.directory, replayFile), nil, 0o600); err != nil {
-			return 1, fmt.Errorf("asking for a plain run: %w", err)
-		}
-		return status.code, nil
+	switch {
+	case status.ok() && (messages.Len() == 0 || w.Checked):
+		return 0, nil
+	case w.Replay:
+		return status.code, w.askForReplay()
 	}
 	return w.explain(source, filtered, messages.String(), status)
+}
+
+// askForReplay has the launcher run the plain compiler.
+func (w *wrapper) askForReplay() error {
+	if err := os.WriteFile(filepath.Join(w.directory, replayFile), nil, 0o600); err != nil {
+		return fmt.Errorf("asking for a plain run: %w", err)
+	}
+	return nil
 }
 
 // explain runs the assembler on the text as the compiler wrote it, for the sake of its messages. If that succeeds, what
@@ -192,35 +199,26 @@ func (w *wrapper) explain(source, filtered []byte, messages string, status exitS
 	if err != nil || code != 0 {
 		return code, err
 	}
-	if !status.ok() {
+	if !status.ok() { // the original has been assembled, without stubs
 		fmt.Fprintf(os.Stderr, "braid cc: %s has no stubs: the assembler does not take them; please report this:\n%s",
 			w.subject(source), messages)
 		return 0, nil
 	}
-	status, err = w.assemble(bytes.NewReader(filtered), io.Discard)
+	status, err = w.assemble(bytes.NewReader(filtered), "", io.Discard)
 	return status.report(), err
 }
 
 // read takes in the compiler's output. It does not fit if it is larger than maxAssembly.
 func (w *wrapper) read() (source []byte, fits bool, err error) {
-	in := os.Stdin
 	if w.input != "" {
-		if in, err = os.Open(w.input); err != nil {
-			return nil, false, err
-		}
-		defer in.Close()
-		if info, err := in.Stat(); err == nil && info.Mode().IsRegular() {
-			if info.Size() > maxAssembly {
-				return nil, false, nil
-			}
-			source = make([]byte, 0, info.Size()+bytes.MinRead)
-		}
+		source, err = os.ReadFile(w.input)
+	} else {
+		source, err = io.ReadAll(os.Stdin)
 	}
-	buffer := bytes.NewBuffer(source)
-	if _, err := buffer.ReadFrom(in); err != nil {
+	if err != nil {
 		return nil, false, fmt.Errorf("reading the compiler's output: %w", err)
 	}
-	return buffer.Bytes(), buffer.Len() <= maxAssembly, nil
+	return source, len(source) <= maxAssembly, nil
 }
 
 // insert returns the text with stubs, or nil if it is to be left alone.
@@ -275,19 +273,30 @@ func (w *wrapper) findTool() error {
 // assembleOriginal assembles the text as the compiler wrote it, under its own name.
 func (w *wrapper) assembleOriginal(source []byte) (int, error) {
 	var in io.Reader = bytes.NewReader(source)
+	input := ""
 	if w.input != "" && len(w.Clang) == 0 {
-		w.args = append(w.args[:len(w.args):len(w.args)], w.input)
-		in = nil
+		in, input = nil, w.input
 	}
-	status, err := w.assemble(in, os.Stderr)
+	if w.Replay {
+		var messages bytes.Buffer
+		status, err := w.assemble(in, input, &messages)
+		if err == nil && (!status.ok() || messages.Len() > 0) {
+			err = w.askForReplay()
+		}
+		return status.code, err
+	}
+	status, err := w.assemble(in, input, os.Stderr)
 	return status.report(), err
 }
 
-// assemble runs the assembler.
-func (w *wrapper) assemble(in io.Reader, messages io.Writer) (exitStatus, error) {
-	args := append(w.tool[1:len(w.tool):len(w.tool)], w.args...)
+// assemble runs the assembler on a file, or on what it reads from in.
+func (w *wrapper) assemble(in io.Reader, input string, messages io.Writer) (exitStatus, error) {
+	args := slices.Concat(w.tool[1:], w.args)
 	if len(w.Clang) > 0 {
-		args = append(w.tool[1:len(w.tool):len(w.tool)], "-o", w.output, "-")
+		args = slices.Concat(w.tool[1:], []string{"-o", w.output, "-"})
+	}
+	if input != "" {
+		args = append(args, input)
 	}
 	cmd := exec.Command(w.tool[0], args...)
 	cmd.Args[0] = w.toolName

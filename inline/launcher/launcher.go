@@ -258,8 +258,11 @@ func quote(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// isTerminal says whether a file is a terminal.
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+// terminalColumns gives the width of a terminal, 0 if it does not know; not ok if the file is none.
+func terminalColumns(f *os.File) (columns int, ok bool) {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0, false
+	}
+	return int(size.Col), true
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -102,14 +103,20 @@ func (p *plan) planClang(o *options, c *compiler, cl *commandLine) {
 	p.wrapper.Clang = append(p.wrapper.Clang, c.command[len(c.command)-1])
 	p.wrapper.Clang = append(p.wrapper.Clang, cl.assemble...)
 	p.wrapper.Clang = append(p.wrapper.Clang, "-g0", "-Wno-unused-command-line-argument", "-c", "-x", "assembler")
-	switch {
-	case c.version >= clangKeepsParsing:
+	if c.version >= clangKeepsParsing {
 		p.back = append(p.back, "-Xclang", "-fintegrated-as")
-	case !c.ccache && !slices.ContainsFunc(cl.inputs, func(in input) bool { return in.name == "-" }):
+		p.wrapper.Checked = true
+	}
+	// The driver's own word on a failed assembler is not one of the plain compiler's, so its stderr is held back.
+	// Not where the command cannot be run twice, or is not run here.
+	if !c.ccache && !slices.ContainsFunc(cl.inputs, func(in input) bool { return in.name == "-" }) {
 		p.replay = true
 		p.wrapper.Replay = true
-		if !cl.colorSet && isTerminal(os.Stderr) {
-			p.back = append(p.back, "-fcolor-diagnostics") // its stderr will be a pipe
+		if columns, ok := terminalColumns(os.Stderr); ok {
+			p.front = append(p.front, "-fmessage-length="+strconv.Itoa(columns))
+			if !cl.colorSet {
+				p.front = append(p.front, "-fcolor-diagnostics")
+			}
 		}
 	}
 }
