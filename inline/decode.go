@@ -169,7 +169,7 @@ func (r *reverse) decode(run run) {
 			if i--; i >= 0 {
 				r.stats.Resumes++
 				pos--
-				out[pos] = Event{Counter: t, Method: methods.Wide(slots[i]), Kind: KindResumed}
+				out[pos] = Event{Counter: t, Method: methods.Resumed(slots[i]), Kind: KindResumed}
 			} else {
 				r.stats.Damaged++ // it ends methods of which there is no record either
 			}

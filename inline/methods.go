@@ -95,14 +95,40 @@ func (m *Methods) Narrow(word uint32) uint32 {
 	}
 }
 
-// Wide is the index for a whole method pointer. One that is not known becomes an unresolved method.
+// Wide is the index for a whole method pointer. One that is not known becomes an unresolved method, the same as that
+// of its narrow word if there is none for the word yet.
 func (m *Methods) Wide(addr uint64) uint32 {
 	if i, ok := m.wide[addr]; ok {
 		return i
 	}
+	if Narrow(addr) {
+		pos, i, ok := m.find(uint32(addr))
+		if ok && m.rows[i].State == MethodUnresolved && !m.rows[i].Wide {
+			m.rows[i].Addr, m.rows[i].Wide = addr, true
+			m.wide[addr] = i
+			return i
+		}
+		if !ok {
+			i = m.appendRow(Method{Addr: addr, State: MethodUnresolved, Wide: true})
+			m.insert(pos, uint32(addr), i)
+			m.wide[addr] = i
+			return i
+		}
+	}
 	i := m.appendRow(Method{Addr: addr, State: MethodUnresolved, Wide: true})
 	m.wide[addr] = i
 	return i
+}
+
+// Resumed is the index for the method pointer of a resumed record. It differs from Wide only where the entries that it
+// refers to can not tell two methods apart: then it is as ambiguous as they are.
+func (m *Methods) Resumed(addr uint64) uint32 {
+	if Narrow(addr) {
+		if _, i, ok := m.find(uint32(addr)); ok && m.rows[i].State == MethodAmbiguous {
+			return i
+		}
+	}
+	return m.Wide(addr)
 }
 
 func (m *Methods) unresolved(word uint32) uint32 {
