@@ -75,3 +75,31 @@ func FuzzDemangle(f *testing.F) {
 		}
 	})
 }
+
+// TestDemangleAgainstCxxfilt compares all names of the C++ library with binutils' own demangler.
+func TestDemangleAgainstCxxfilt(t *testing.T) {
+	path := strings.TrimSpace(run(t, "g++", "-print-file-name=libstdc++.so.6"))
+	var raw []string
+	for f := range readImage(t, path).Functions() {
+		raw = append(raw, f.Raw)
+	}
+	list := source(t, "names", strings.Join(raw, "\n")+"\n")
+	want := strings.Split(strings.TrimSuffix(run(t, "sh", "-c", "c++filt <"+list), "\n"), "\n")
+	if len(want) != len(raw) {
+		t.Fatalf("%d names, c++filt gave %d", len(raw), len(want))
+	}
+	// Ss, Si, So and Sd are abbreviations of the mangling; demanglers write them short in some places and long in others.
+	short := strings.NewReplacer(
+		"std::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string",
+		"std::basic_istream<char, std::char_traits<char> >", "std::istream",
+		"std::basic_ostream<char, std::char_traits<char> >", "std::ostream",
+		"std::basic_iostream<char, std::char_traits<char> >", "std::iostream",
+	)
+	same := func(name string) string { return strings.ReplaceAll(short.Replace(name), " >", ">") }
+	for i := range raw {
+		if got, want := same(Demangle(raw[i])), same(want[i]); got != want {
+			t.Errorf("%s\n got %s\nwant %s", raw[i], got, want)
+		}
+	}
+	t.Logf("%d names", len(raw))
+}

@@ -288,3 +288,46 @@ func checkUnresolved(t *testing.T, tg *target, table *Table, name, module string
 		t.Errorf("%s is rendered %q, want %q", name, s.Name, want)
 	}
 }
+
+// TestReplacedWithoutBuildID has nothing to tell files by but inode, size and time.
+func TestReplacedWithoutBuildID(t *testing.T) {
+	src := source(t, "prog.c", cProgram)
+	path := compile(t, src, "prog", "-Wl,--build-id=none")
+	st, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Registered(path, 0, nil)
+	m.File = fileID(st)
+	if got := loadOne(t, m, Options{}); got.Err != nil {
+		t.Errorf("the same file: %v", got.Err)
+	}
+	// Another build under the same name.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	compile(t, src, "prog", "-Wl,--build-id=none", "-O2")
+	if got := loadOne(t, m, Options{}); !errors.Is(got.Err, ErrReplaced) {
+		t.Errorf("another file: %v", got.Err)
+	}
+	// A build id where there was none.
+	compile(t, src, "prog")
+	if got := loadOne(t, m, Options{}); !errors.Is(got.Err, ErrReplaced) {
+		t.Errorf("another file with a build id: %v", got.Err)
+	}
+}
+
+// TestRootOption finds files that were copied from another machine.
+func TestRootOption(t *testing.T) {
+	src := source(t, "prog.c", cProgram)
+	root := t.TempDir()
+	m := module(t, compile(t, src, "prog"))
+	copyFile(t, m.Path, filepath.Join(root, "opt/app/prog"))
+	m.Path = "/opt/app/prog"
+	if got := loadOne(t, m, Options{Root: root}); got.Err != nil || got.Image.Len() == 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := loadOne(t, m, Options{}); !errors.Is(got.Err, os.ErrNotExist) {
+		t.Errorf("without the root: %v", got.Err)
+	}
+}

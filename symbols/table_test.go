@@ -2,6 +2,7 @@ package symbols
 
 import (
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -174,5 +175,31 @@ func TestNestingAgainstScan(t *testing.T) {
 				t.Fatalf("%v %v at %d: %s", starts, ends, addr, diff)
 			}
 		}
+	}
+}
+
+// TestConcurrentUse is for the race detector; all goroutines must get the same.
+func TestConcurrentUse(t *testing.T) {
+	var syms []syntheticSym
+	for i := range uint64(100) {
+		syms = append(syms, fn("_ZN1a2f"+string(rune('0'+i%10))+"Ev", 0x1000+i*16, 16))
+	}
+	table := tableOf(base(syms...).image(t), 0)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range uint64(100) {
+				want := "a::f" + string(rune('0'+i%10)) + "()"
+				a, _ := table.Lookup(0x1000 + i*16)
+				b, _ := table.Resolve32(uint32(0x1000 + i*16))
+				if a != b || a.Name != want {
+					t.Errorf("%+v, %+v, want %s", a, b, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := table.Stats(); got != (Stats{800, 0}) {
+		t.Errorf("%+v", got)
 	}
 }
