@@ -230,6 +230,13 @@ func TestExtents(t *testing.T) {
 	}
 }
 
+func TestLastLabelEndsWithItsSection(t *testing.T) {
+	img := base(syntheticSym{"last", 0x1700, 0, elf.STT_NOTYPE, elf.STB_GLOBAL, 1}).image(t)
+	if got, want := img.Function(0), (Function{0x1700, 0x100, "last", "last"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestThumb(t *testing.T) {
 	s := base(fn("thumb", 0x1001, 8), syntheticSym{"$t", 0x1000, 0, elf.STT_NOTYPE, elf.STB_LOCAL, 1}, fn("arm", 0x1010, 8))
 	s.is32, s.machine = true, elf.EM_ARM

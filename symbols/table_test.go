@@ -112,11 +112,14 @@ func TestCollisions(t *testing.T) {
 		place{b, 0x550000000000, "quiet", false},  // not instrumented
 		place{b, 0x5500_f000_0000, "alone", true}, // elsewhere
 		place{b, 0x5500_ffff_e800, "wraps", true}, // from 0xfffff800 over 0 to 0x7ff
+		place{b, 0x5400_ffff_eb00, "too", true},   // from 0xfffffb00 over 0 to 0xaff
 	)
 	want := []Collision{
 		{A: 0, B: 1, Start: 0x1000, End: 0x2000, Shared: 1},
 		{A: 0, B: 2, Start: 0x1800, End: 0x2000},
 		{A: 1, B: 2, Start: 0x1800, End: 0x2000},
+		{A: 5, B: 6, Start: 0, End: 0x800},
+		{A: 5, B: 6, Start: 0xfffffb00, End: 1 << 32},
 	}
 	if diff := cmp.Diff(want, table.Collisions()); diff != "" {
 		t.Error(diff)
