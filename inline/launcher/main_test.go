@@ -28,14 +28,14 @@ func TestMain(m *testing.M) {
 
 // sandbox is a directory to compile in, with its own directory for temporary files.
 type sandbox struct {
-	t         *testing.T
+	t         testing.TB
 	directory string
 	temporary string
 	bin       string // holds a link called braid
 	extra     []string
 }
 
-func newSandbox(t *testing.T) *sandbox {
+func newSandbox(t testing.TB) *sandbox {
 	t.Helper()
 	s := &sandbox{t: t, directory: t.TempDir(), temporary: t.TempDir(), bin: t.TempDir()}
 	self, err := os.Executable()
