@@ -3,40 +3,40 @@ package perfetto
 // The fields of Perfetto's messages that are written here, as tags (field number << 3 | wire type). Numbers are those
 // of protos/perfetto/trace in Perfetto v55.3; the comment above each group names the message and its file.
 const (
-	varint  = 0
-	fixed64 = 1
-	bytes   = 2
+	varint   = 0
+	fixed64  = 1
+	lenDelim = 2
 
 	// Trace, trace.proto
-	tagPacket = 1<<3 | bytes
+	tagPacket = 1<<3 | lenDelim
 
 	// TracePacket, trace_packet.proto
-	tagFtraceEvents    = 1<<3 | bytes
-	tagProcessTree     = 2<<3 | bytes
-	tagClockSnapshot   = 6<<3 | bytes
+	tagFtraceEvents    = 1<<3 | lenDelim
+	tagProcessTree     = 2<<3 | lenDelim
+	tagClockSnapshot   = 6<<3 | lenDelim
 	tagTimestamp       = 8<<3 | varint
 	tagSequenceID      = 10<<3 | varint // trusted_packet_sequence_id
-	tagTrackEvent      = 11<<3 | bytes
-	tagInternedData    = 12<<3 | bytes
+	tagTrackEvent      = 11<<3 | lenDelim
+	tagInternedData    = 12<<3 | lenDelim
 	tagSequenceFlags   = 13<<3 | varint
-	tagSystemInfo      = 45<<3 | bytes
-	tagClockID         = 58<<3 | varint // timestamp_clock_id
-	tagPacketDefaults  = 59<<3 | bytes  // trace_packet_defaults
-	tagTrackDescriptor = 60<<3 | bytes
+	tagSystemInfo      = 45<<3 | lenDelim
+	tagClockID         = 58<<3 | varint   // timestamp_clock_id
+	tagPacketDefaults  = 59<<3 | lenDelim // trace_packet_defaults
+	tagTrackDescriptor = 60<<3 | lenDelim
 	tagFirstPacket     = 87<<3 | varint // first_packet_on_sequence
-	tagTraceUUID       = 89<<3 | bytes
+	tagTraceUUID       = 89<<3 | lenDelim
 
 	sequenceCleared    = 1 // SEQ_INCREMENTAL_STATE_CLEARED
 	sequenceNeedsState = 2 // SEQ_NEEDS_INCREMENTAL_STATE
 
 	// TracePacketDefaults, trace_packet_defaults.proto
-	tagDefaultEvent   = 11<<3 | bytes // track_event_defaults
+	tagDefaultEvent   = 11<<3 | lenDelim // track_event_defaults
 	tagDefaultClockID = 58<<3 | varint
 	// TrackEventDefaults, track_event/track_event.proto
 	tagDefaultTrack = 11<<3 | varint
 
 	// ClockSnapshot and Clock, clock_snapshot.proto; BuiltinClock, common/builtin_clock.proto
-	tagClock            = 1<<3 | bytes
+	tagClock            = 1<<3 | lenDelim
 	tagPrimaryClock     = 2<<3 | varint // primary_trace_clock
 	tagClockClockID     = 1<<3 | varint
 	tagClockTimestamp   = 2<<3 | varint
@@ -52,42 +52,42 @@ const (
 	tagUUIDLow  = 2<<3 | varint
 
 	// SystemInfo, common/system_info.proto
-	tagUtsname = 1<<3 | bytes
+	tagUtsname = 1<<3 | lenDelim
 	tagNumCPUs = 8<<3 | varint
 	// Utsname
-	tagSysname = 1<<3 | bytes
-	tagVersion = 2<<3 | bytes
-	tagRelease = 3<<3 | bytes
-	tagMachine = 4<<3 | bytes
+	tagSysname = 1<<3 | lenDelim
+	tagVersion = 2<<3 | lenDelim
+	tagRelease = 3<<3 | lenDelim
+	tagMachine = 4<<3 | lenDelim
 
 	// TrackDescriptor, track_event/track_descriptor.proto
 	tagTrackUUID   = 1<<3 | varint
-	tagTrackName   = 2<<3 | bytes
-	tagProcess     = 3<<3 | bytes
-	tagThread      = 4<<3 | bytes
+	tagTrackName   = 2<<3 | lenDelim
+	tagProcess     = 3<<3 | lenDelim
+	tagThread      = 4<<3 | lenDelim
 	tagTrackParent = 5<<3 | varint
-	tagCounter     = 8<<3 | bytes
+	tagCounter     = 8<<3 | lenDelim
 	// ProcessDescriptor, track_event/process_descriptor.proto
 	tagProcessPid     = 1<<3 | varint
-	tagProcessCmdline = 2<<3 | bytes
-	tagProcessName    = 6<<3 | bytes
+	tagProcessCmdline = 2<<3 | lenDelim
+	tagProcessName    = 6<<3 | lenDelim
 	tagProcessStart   = 7<<3 | varint // start_timestamp_ns
 	// ThreadDescriptor, track_event/thread_descriptor.proto
 	tagThreadPid  = 1<<3 | varint
 	tagThreadTid  = 2<<3 | varint
-	tagThreadName = 5<<3 | bytes
+	tagThreadName = 5<<3 | lenDelim
 	// CounterDescriptor, track_event/counter_descriptor.proto
-	tagCounterUnit = 6<<3 | bytes // unit_name
+	tagCounterUnit = 6<<3 | lenDelim // unit_name
 
 	// ProcessTree, ps/process_tree.proto
-	tagTreeProcess = 1<<3 | bytes
+	tagTreeProcess = 1<<3 | lenDelim
 	tagTreePid     = 1<<3 | varint
 	tagTreePPid    = 2<<3 | varint
-	tagTreeCmdline = 3<<3 | bytes
+	tagTreeCmdline = 3<<3 | lenDelim
 	tagTreeIsComm  = 9<<3 | varint // cmdline_is_comm
 
 	// TrackEvent, track_event/track_event.proto
-	tagAnnotation      = 4<<3 | bytes // debug_annotations
+	tagAnnotation      = 4<<3 | lenDelim // debug_annotations
 	tagType            = 9<<3 | varint
 	tagNameIID         = 10<<3 | varint
 	tagCounterValue    = 30<<3 | varint
@@ -104,46 +104,46 @@ const (
 	tagArgBool    = 2<<3 | varint
 	tagArgUint    = 3<<3 | varint
 	tagArgInt     = 4<<3 | varint
-	tagArgString  = 6<<3 | bytes
+	tagArgString  = 6<<3 | lenDelim
 	tagArgPointer = 7<<3 | varint
 
 	// InternedData, interned_data/interned_data.proto
-	tagEventNames    = 2<<3 | bytes
-	tagArgNames      = 3<<3 | bytes // debug_annotation_names
-	tagKernelSymbols = 26<<3 | bytes
+	tagEventNames    = 2<<3 | lenDelim
+	tagArgNames      = 3<<3 | lenDelim // debug_annotation_names
+	tagKernelSymbols = 26<<3 | lenDelim
 	// EventName, DebugAnnotationName and InternedString
 	tagInternedIID  = 1<<3 | varint
-	tagInternedName = 2<<3 | bytes
+	tagInternedName = 2<<3 | lenDelim
 
 	// FtraceEventBundle, ftrace/ftrace_event_bundle.proto
 	tagBundleCPU     = 1<<3 | varint
-	tagBundleEvent   = 2<<3 | bytes
-	tagBundleCompact = 4<<3 | bytes // compact_sched
+	tagBundleEvent   = 2<<3 | lenDelim
+	tagBundleCompact = 4<<3 | lenDelim // compact_sched
 	// FtraceEventBundle.CompactSched; the columns are packed
-	tagSwitchTime   = 1<<3 | bytes
-	tagSwitchState  = 2<<3 | bytes
-	tagSwitchPid    = 3<<3 | bytes
-	tagSwitchPrio   = 4<<3 | bytes
-	tagCommTable    = 5<<3 | bytes // intern_table
-	tagSwitchComm   = 6<<3 | bytes
-	tagWakingTime   = 7<<3 | bytes
-	tagWakingPid    = 8<<3 | bytes
-	tagWakingCPU    = 9<<3 | bytes
-	tagWakingPrio   = 10<<3 | bytes
-	tagWakingComm   = 11<<3 | bytes
-	tagWakingCommon = 12<<3 | bytes // waking_common_flags
+	tagSwitchTime   = 1<<3 | lenDelim
+	tagSwitchState  = 2<<3 | lenDelim
+	tagSwitchPid    = 3<<3 | lenDelim
+	tagSwitchPrio   = 4<<3 | lenDelim
+	tagCommTable    = 5<<3 | lenDelim // intern_table
+	tagSwitchComm   = 6<<3 | lenDelim
+	tagWakingTime   = 7<<3 | lenDelim
+	tagWakingPid    = 8<<3 | lenDelim
+	tagWakingCPU    = 9<<3 | lenDelim
+	tagWakingPrio   = 10<<3 | lenDelim
+	tagWakingComm   = 11<<3 | lenDelim
+	tagWakingCommon = 12<<3 | lenDelim // waking_common_flags
 	// FtraceEvent, ftrace/ftrace_event.proto
 	tagFtraceTime    = 1<<3 | varint
 	tagFtracePid     = 2<<3 | varint
-	tagSchedSwitch   = 4<<3 | bytes
-	tagCPUFrequency  = 11<<3 | bytes
-	tagBlockedReason = 18<<3 | bytes // sched_blocked_reason
-	tagSchedWaking   = 20<<3 | bytes
+	tagSchedSwitch   = 4<<3 | lenDelim
+	tagCPUFrequency  = 11<<3 | lenDelim
+	tagBlockedReason = 18<<3 | lenDelim // sched_blocked_reason
+	tagSchedWaking   = 20<<3 | lenDelim
 	// SchedSwitchFtraceEvent, SchedWakingFtraceEvent and SchedBlockedReasonFtraceEvent, ftrace/sched.proto
 	tagPrevPid       = 2<<3 | varint
 	tagPrevState     = 4<<3 | varint
 	tagNextPid       = 6<<3 | varint
-	tagWakeComm      = 1<<3 | bytes
+	tagWakeComm      = 1<<3 | lenDelim
 	tagWakePid       = 2<<3 | varint
 	tagWakePrio      = 3<<3 | varint
 	tagWakeSuccess   = 4<<3 | varint

@@ -170,10 +170,9 @@ func (t *Trace) Rows(tb testing.TB, sql string) []string {
 // Orphans returns how many slices join neither a thread's nor a process's track, directly or through parents.
 func (t *Trace) Orphans(tb testing.TB) string {
 	tb.Helper()
-	return t.Rows(tb, `with recursive up(slice, track) as (
-			select id, track_id from slice
-			union all select up.slice, track.parent_id from up join track on track.id = up.track where track.parent_id is not null)
-		select count(*) from slice where id not in (
-			select slice from up join thread_track t on t.id = up.track
-			union select slice from up join process_track p on p.id = up.track)`)[0]
+	return t.Rows(tb, `with recursive up(leaf, track) as (
+			select id, id from track
+			union all select up.leaf, track.parent_id from up join track on track.id = up.track where track.parent_id is not null),
+		owned as (select leaf from up where track in (select id from thread_track union select id from process_track))
+		select count(*) from slice where track_id not in (select leaf from owned)`)[0]
 }
