@@ -58,9 +58,16 @@ func unpackXZ(b []byte, limit uint64) ([]byte, error) {
 		if err := unpackLZMA2(out[start:], b[off:off+packed]); err != nil {
 			return nil, fmt.Errorf("xz: block at offset %d: %w", off-header, err)
 		}
-		off += (packed + 3) &^ 3
-		if len(b)-off < checkLen {
+		off += packed
+		pad := -packed & 3
+		if len(b)-off < pad+checkLen {
 			return nil, fmt.Errorf("xz: %w at offset %d", io.ErrUnexpectedEOF, off)
+		}
+		for range pad {
+			if b[off] != 0 {
+				return nil, fmt.Errorf("xz: padding is not zero at offset %d", off)
+			}
+			off++
 		}
 		if newCheck != nil {
 			h := newCheck()
