@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// The symbols that a stub refers to. Both are hidden and weak: an object that was linked without the runtime reads the
-// thread control block's own address through a zero offset, whose low bits say "off".
+// The symbols that a stub refers to, both hidden. The runtime defines them; in what is linked without it (by another
+// tool, or with -nostdlib), each object brings a weak thread pointer to an idle control block, so that its stubs are off.
 const (
 	symTLS  = "__braid_tls"
 	symSlow = "__braid_slow"
+	symIdle = "__braid_idle"
 )
 
 // head is every stub's beginning: find the control block, read the cursor, leave if off. It ends with the cursor in
@@ -50,10 +51,28 @@ func (in *inserter) declare() {
 		return
 	}
 	in.declared = true
-	in.line("\t.weak\t" + symTLS)
-	in.line("\t.hidden\t" + symTLS)
 	in.line("\t.weak\t" + symSlow)
 	in.line("\t.hidden\t" + symSlow)
+}
+
+// fallback defines the weak thread pointer, once in a linked module.
+func (in *inserter) fallback() {
+	if !in.declared {
+		return
+	}
+	for _, l := range []string{
+		".section\t.tdata." + symTLS + ",\"awTG\",@progbits," + symTLS + ",comdat",
+		".p2align 3", ".weak\t" + symTLS, ".hidden\t" + symTLS, ".type\t" + symTLS + ", @tls_object", ".size\t" + symTLS + ", 8",
+		symTLS + ":", ".quad\t" + symIdle,
+		".section\t.bss." + symIdle + ",\"awG\",@nobits," + symIdle + ",comdat",
+		".p2align 6", ".weak\t" + symIdle, ".hidden\t" + symIdle, ".type\t" + symIdle + ", @object", ".size\t" + symIdle + ", 64",
+		symIdle + ":", ".zero\t64", ".text",
+	} {
+		if !strings.HasSuffix(l, ":") {
+			l = "\t" + l
+		}
+		in.line(l)
+	}
 }
 
 // emitEntry writes the stub of a function's entry.

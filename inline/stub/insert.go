@@ -50,6 +50,7 @@ func Insert(dst io.Writer, src []byte, o Options) (Result, error) {
 	in := &inserter{o: o, gcc: d == dialectGCC, out: make([]byte, 0, len(src)+len(src)/2), resolvers: resolvers(src)}
 	in.line(Marker)
 	in.run(src)
+	in.fallback()
 	if _, err := dst.Write(in.out); err != nil {
 		return in.res, fmt.Errorf("writing instrumented assembly: %w", err)
 	}

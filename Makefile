@@ -1,0 +1,41 @@
+# make test does all of its own set-up on a fresh Debian machine: as root it installs what is missing.
+
+GO ?= go
+export CGO_ENABLED = 0
+
+# Each line: a command that shows that the package is there, and the package.
+NEEDS = gcc:gcc g++:g++ make:make clang:clang clang-19:clang-19 llvm-strip-19:llvm-19 ld:binutils musl-gcc:musl-tools \
+	valgrind:valgrind perf:linux-perf bpftrace:bpftrace bpftool:bpftool \
+	dpkg-source:dpkg-dev libtool:libtool-bin autoreconf:autoconf cmake:cmake \
+	node:nodejs npm:npm /usr/include/bpf/bpf_helpers.h:libbpf-dev \
+	/usr/include/readline/readline.h:libreadline-dev
+
+.PHONY: all test bench setup generate lint ci soak clean
+
+all:
+	$(GO) build -o bin/braid ./cmd/braid
+
+# Installs what tests and generators need, if anything is missing.
+setup:
+	@./scripts/setup $(NEEDS)
+
+test: setup
+	$(GO) vet ./...
+	$(GO) test -timeout 40m ./...
+
+# Figures are printed, never asserted: they depend on the machine.
+bench: setup
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 40m ./compare/... ./bpf/...
+	$(GO) test -run '^$$' -bench . ./inline/... ./internal/... ./symbols/... ./cmd/...
+
+# Makes the committed objects again: runtime, eBPF programs, demo program.
+generate: setup
+	$(GO) generate ./inline/... ./bpf/... ./internal/...
+
+lint:
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "gofmt would change: $$bad" >&2; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+clean:
+	rm -rf bin
