@@ -92,7 +92,16 @@ var kernelStories = []struct {
 		want: `
 		0-100 runnable cpu 2
 		100-1000 running cpu 2`},
-	{name: "alone on its CPU", events: `5 initial 1 R`, want: `0-1000 running cpu 0`},
+	{name: "alone on its CPU", events: `
+		5 initial 1 R
+		10 cpu 1: - -> 2`,
+		want: `0-1000 running cpu 0`},
+	{name: "scheduling is not recorded", events: `
+		5 initial 1 R
+		10 write 5 4096 owner 1`,
+		want: `
+		0-1000 unknown
+		5-10 write 4096 bytes`},
 	{name: "an event before the process table was read", events: `
 		500 initial 1 S
 		100 cpu 2: - -> 1`,

@@ -51,6 +51,8 @@ type States struct {
 	ended   map[uint32]int64   // when the last thread of a number ended
 	onCPU   map[uint16]*thread // those whose state is Running
 	stats   StateStats
+	// scheduled: there was a switch. Without any, scheduling was not recorded, and initial states say nothing.
+	scheduled bool
 }
 
 // NewStates returns a States for a recording that began at begin.
@@ -75,6 +77,7 @@ func (s *States) Event(h kevent.Header, body []byte) {
 	t := int64(h.Time)
 	switch h.Kind {
 	case kevent.KindSwitch:
+		s.scheduled = true
 		s.sched(t, h, kevent.DecodeSwitch(body))
 	case kevent.KindWaking:
 		e := kevent.DecodeWaking(body)
@@ -104,6 +107,9 @@ func (s *States) Event(h kevent.Header, body []byte) {
 // Finish ends all intervals at the end of the recording.
 func (s *States) Finish(end int64) {
 	for _, th := range s.threads {
+		if !s.scheduled && th.initialAt != 0 {
+			th.state = Unknown
+		}
 		if th.exiting { // its last switch was not seen
 			s.end(th, min(end, max(th.exitAt, th.since)))
 			continue

@@ -1,0 +1,336 @@
+// Package report sums a trace up: where the time of its threads and methods went, as text of 80 columns or as JSON.
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"braid/inline"
+	"braid/internal/timeline"
+)
+
+// Options chooses what a report shows. The zero value shows everything, by self time.
+type Options struct {
+	// Sort orders the methods: one of SortKeys, "" is "self". Times sort from long to short.
+	Sort string
+	// Top limits the methods to the first N, and the threads of the text form; 0 shows all.
+	Top int
+	// Thread shows only the threads with this number or whose name matches this pattern (path.Match); "" shows all.
+	Thread string
+}
+
+// SortKeys are the values of Options.Sort. The states are those of a method's self time.
+var SortKeys = []string{"self", "total", "calls", "running", "runnable", "sleeping", "blocked", "name"}
+
+// ErrOption is returned for an option that makes no sense.
+var ErrOption = errors.New("invalid option")
+
+// Times is a time by what the thread did in it, in ns.
+type Times struct {
+	WallNs     int64 `json:"wall_ns"`
+	RunningNs  int64 `json:"running_ns"`
+	RunnableNs int64 `json:"runnable_ns"`
+	SleepingNs int64 `json:"sleeping_ns"`
+	BlockedNs  int64 `json:"blocked_ns"`
+	// UnknownNs is the part of WallNs of which the kernel events say nothing: all of it without them.
+	UnknownNs int64 `json:"unknown_ns"`
+	// IOWaitNs is the part of sleeping and blocked in which the thread waited for I/O.
+	IOWaitNs int64 `json:"io_wait_ns"`
+	IOBytes  int64 `json:"io_bytes"`
+}
+
+func timesOf(s *timeline.Split) Times {
+	return Times{
+		WallNs: s.WallNs(), RunningNs: s.Ns[timeline.Running], RunnableNs: s.Ns[timeline.Runnable],
+		SleepingNs: s.Ns[timeline.Sleeping], BlockedNs: s.Ns[timeline.Blocked], UnknownNs: s.Ns[timeline.Unknown],
+		IOWaitNs: s.IOWaitNs, IOBytes: s.IOBytes,
+	}
+}
+
+// Method is one method, over all threads shown.
+type Method struct {
+	Name   string `json:"name"`
+	Module string `json:"module"`
+	Calls  uint64 `json:"calls"`
+	Cut    uint64 `json:"cut,omitempty"` // calls of which one end was not recorded
+	// Self is the time in the method itself; Total with what it called, recursion counted once.
+	Self  Times `json:"self"`
+	Total Times `json:"total"`
+}
+
+// Thread is one thread.
+type Thread struct {
+	Pid        uint32 `json:"pid"`
+	Tid        uint32 `json:"tid"`
+	Name       string `json:"name"`
+	Records    uint64 `json:"records"` // of methods
+	WallNs     int64  `json:"wall_ns"` // that the recording knows of
+	RunningNs  int64  `json:"running_ns"`
+	RunnableNs int64  `json:"runnable_ns"`
+	SleepingNs int64  `json:"sleeping_ns"`
+	BlockedNs  int64  `json:"blocked_ns"`
+	UnknownNs  int64  `json:"unknown_ns"`
+	IOBytes    uint64 `json:"io_bytes"` // of block requests
+	Fsyncs     uint64 `json:"fsyncs"`
+	FsyncNs    int64  `json:"fsync_ns"`
+	Faults     uint64 `json:"major_faults"`
+}
+
+// Clock says how well both recordings are tied together.
+type Clock struct {
+	Source        string `json:"source"`
+	FrequencyHz   uint64 `json:"frequency_hz"`
+	MaxResidualNs int64  `json:"max_residual_ns"`
+}
+
+// Device sums the block requests to a device by what they asked for.
+type Device struct {
+	Device   string `json:"device"` // major:minor
+	Op       string `json:"op"`
+	Requests uint64 `json:"requests"`
+	Bytes    uint64 `json:"bytes"`
+	Failed   uint64 `json:"failed,omitempty"`
+	MeanNs   int64  `json:"mean_ns"` // from issue to completion
+	MaxNs    int64  `json:"max_ns"`
+}
+
+// Unresolved is the share of calls that went to methods without a name.
+type Unresolved struct {
+	Methods int    `json:"methods"`
+	Calls   uint64 `json:"calls"`
+	All     uint64 `json:"all_calls"`
+}
+
+// Report is a trace summed up. Its order does not depend on anything but the trace and the options.
+type Report struct {
+	Methods    []Method          `json:"methods"`
+	Threads    []Thread          `json:"threads"`
+	Clock      Clock             `json:"clock"`
+	Lost       map[string]uint64 `json:"lost"`
+	IO         []Device          `json:"io"`
+	Unresolved Unresolved        `json:"unresolved"`
+	CutCalls   uint64            `json:"cut_calls"`
+	Hooks      []string          `json:"missing_hooks,omitempty"`
+	Notes      []string          `json:"notes,omitempty"`
+
+	hiddenMethods, top int
+}
+
+// Build decodes all rings of the threads that are chosen, and sums them up.
+func Build(t *timeline.Trace, o Options) (*Report, error) {
+	if o.Sort == "" {
+		o.Sort = "self"
+	}
+	if !slices.Contains(SortKeys, o.Sort) {
+		return nil, fmt.Errorf("sort by %q: %w; choose one of %s", o.Sort, ErrOption, strings.Join(SortKeys, ", "))
+	}
+	if _, err := path.Match(o.Thread, ""); err != nil {
+		return nil, fmt.Errorf("thread pattern %q: %w: %v", o.Thread, ErrOption, err)
+	}
+	if o.Top < 0 {
+		return nil, fmt.Errorf("top %d: %w; give a number of methods, or 0 for all", o.Top, ErrOption)
+	}
+	r := &Report{Lost: make(map[string]uint64), Methods: []Method{}, Threads: []Thread{}, IO: []Device{}, top: o.Top}
+	records, err := r.methods(t, o)
+	if err != nil {
+		return nil, err
+	}
+	r.threads(t, o, records)
+	r.devices(t)
+	for name, n := range t.Lost {
+		if n > 0 {
+			r.Lost[name] += n
+		}
+	}
+	r.Clock.Source = t.Counter.String()
+	if t.Clock != nil {
+		r.Clock.FrequencyHz, r.Clock.MaxResidualNs = t.Clock.FrequencyHz(), t.Clock.MaxResidualNs()
+	}
+	r.Hooks = t.Hooks
+	r.Notes = append(r.Notes, t.Meta.Notes...)
+	for _, err := range slices.Concat(t.Problems, t.File.Problems()) {
+		r.Notes = append(r.Notes, err.Error())
+	}
+	return r, nil
+}
+
+// shows reports whether a thread is chosen.
+func (o *Options) shows(tid uint32, name string) bool {
+	if o.Thread == "" || o.Thread == strconv.FormatUint(uint64(tid), 10) {
+		return true
+	}
+	ok, _ := path.Match(o.Thread, name) // Build has checked the pattern
+	return ok
+}
+
+type threadKey struct{ pid, tid uint32 }
+
+// recorded is what the rings say of a thread.
+type recorded struct {
+	name    string
+	records uint64
+	wall    int64
+}
+
+// methods sums the method records of the chosen threads.
+func (r *Report) methods(t *timeline.Trace, o Options) (map[threadKey]recorded, error) {
+	records := make(map[threadKey]recorded)
+	tables := make(map[*timeline.Space]*timeline.MethodTable)
+	var spaces []*timeline.Space
+	joiners := make(map[*timeline.Space]*timeline.Joiner)
+	for _, th := range t.Threads {
+		if !o.shows(th.Tid, th.Name) {
+			continue
+		}
+		j := joiners[th.Space]
+		if j == nil {
+			j = t.Joiner(th)
+			joiners[th.Space] = j
+			tables[th.Space] = new(timeline.MethodTable)
+			spaces = append(spaces, th.Space)
+		}
+		j.Stats = inline.Stats{}
+		if err := j.Sum(t.Segments(th), t.Activity(th), tables[th.Space]); err != nil {
+			return nil, fmt.Errorf("sum up thread %d: %w", th.Tid, err)
+		}
+		records[threadKey{th.Pid, th.Tid}] = recorded{th.Name, j.Stats.Records, th.End - th.Begin}
+		for name, n := range map[string]uint64{
+			"records_damaged": j.Stats.Damaged, "records_ambiguous_time": j.Stats.Ambiguous,
+			"anchors_stale": j.Stats.StaleAnchors,
+		} {
+			if n > 0 {
+				r.Lost[name] += n
+			}
+		}
+	}
+
+	byName := make(map[[2]string]*Method)
+	for _, sp := range spaces {
+		for i := range tables[sp].Rows {
+			row := &tables[sp].Rows[i]
+			if row.Calls == 0 && row.Cut == 0 {
+				continue
+			}
+			name := sp.Name(uint32(i))
+			r.Unresolved.All += row.Calls
+			r.CutCalls += row.Cut
+			if !name.Resolved && uint32(i) != inline.Unknown {
+				r.Unresolved.Methods++
+				r.Unresolved.Calls += row.Calls
+			}
+			k := [2]string{name.Name, name.Module}
+			m := byName[k]
+			if m == nil {
+				m = &Method{Name: name.Name, Module: name.Module}
+				byName[k] = m
+			}
+			m.Calls += row.Calls
+			m.Cut += row.Cut
+			m.Self.add(timesOf(&row.Self))
+			m.Total.add(timesOf(&row.Total))
+		}
+	}
+	for _, m := range byName {
+		r.Methods = append(r.Methods, *m)
+	}
+	sortMethods(r.Methods, o.Sort)
+	if o.Top > 0 && len(r.Methods) > o.Top {
+		r.hiddenMethods = len(r.Methods) - o.Top
+		r.Methods = r.Methods[:o.Top]
+	}
+	return records, nil
+}
+
+func (t *Times) add(o Times) {
+	t.WallNs += o.WallNs
+	t.RunningNs += o.RunningNs
+	t.RunnableNs += o.RunnableNs
+	t.SleepingNs += o.SleepingNs
+	t.BlockedNs += o.BlockedNs
+	t.UnknownNs += o.UnknownNs
+	t.IOWaitNs += o.IOWaitNs
+	t.IOBytes += o.IOBytes
+}
+
+func sortMethods(methods []Method, key string) {
+	value := func(m *Method) int64 {
+		switch key {
+		case "total":
+			return m.Total.WallNs
+		case "calls":
+			return int64(m.Calls)
+		case "running":
+			return m.Self.RunningNs
+		case "runnable":
+			return m.Self.RunnableNs
+		case "sleeping":
+			return m.Self.SleepingNs
+		case "blocked":
+			return m.Self.BlockedNs
+		case "name":
+			return 0
+		}
+		return m.Self.WallNs
+	}
+	slices.SortFunc(methods, func(a, b Method) int {
+		return cmp.Or(cmp.Compare(value(&b), value(&a)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Module, b.Module))
+	})
+}
+
+// threads lists the chosen threads that have records or kernel events, in order of their process, the ones that ran
+// longest first.
+func (r *Report) threads(t *timeline.Trace, o Options, records map[threadKey]recorded) {
+	seen := make(map[threadKey]bool)
+	for _, a := range t.Kernel.Threads() {
+		var known int64
+		for _, ns := range a.States {
+			known += ns
+		}
+		k := threadKey{a.Tgid, a.Tid}
+		rec, ok := records[k]
+		name := a.Name
+		if name == "" {
+			name = rec.name
+		}
+		if known == 0 && !ok || !ok && !o.shows(a.Tid, name) {
+			continue
+		}
+		seen[k] = true
+		if known == 0 {
+			a.States[timeline.Unknown], known = rec.wall, rec.wall
+		}
+		r.Threads = append(r.Threads, Thread{
+			Pid: a.Tgid, Tid: a.Tid, Name: name, Records: rec.records, WallNs: known,
+			RunningNs: a.States[timeline.Running], RunnableNs: a.States[timeline.Runnable],
+			SleepingNs: a.States[timeline.Sleeping], BlockedNs: a.States[timeline.Blocked],
+			UnknownNs: a.States[timeline.Unknown], IOBytes: a.Bytes,
+			Fsyncs: a.SpanCount[timeline.SpanFsync], FsyncNs: a.SpanNs[timeline.SpanFsync],
+			Faults: a.SpanCount[timeline.SpanMajorFault],
+		})
+	}
+	for k, rec := range records {
+		if !seen[k] {
+			r.Threads = append(r.Threads, Thread{Pid: k.pid, Tid: k.tid, Name: rec.name, Records: rec.records, WallNs: rec.wall, UnknownNs: rec.wall})
+		}
+	}
+	slices.SortFunc(r.Threads, func(a, b Thread) int {
+		return cmp.Or(cmp.Compare(b.RunningNs, a.RunningNs), cmp.Compare(b.Records, a.Records), cmp.Compare(a.Pid, b.Pid), cmp.Compare(a.Tid, b.Tid))
+	})
+}
+
+func (r *Report) devices(t *timeline.Trace) {
+	for k, d := range t.Kernel.Devices() {
+		r.IO = append(r.IO, Device{
+			Device: fmt.Sprintf("%d:%d", k.Dev>>20, k.Dev&(1<<20-1)), Op: k.Kind.String(), Requests: d.Requests,
+			Bytes: d.Bytes, Failed: d.Failed, MeanNs: d.TotalNs / int64(d.Requests), MaxNs: d.MaxNs,
+		})
+	}
+	slices.SortFunc(r.IO, func(a, b Device) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Op, b.Op))
+	})
+}
