@@ -9,7 +9,7 @@ import (
 // calls writes a call tree of n slices on each track, nested up to a depth of 12, thousands of names.
 func calls(w *Writer, tracks []*Track, names []NameID, n int) {
 	for k, t := range tracks {
-		ns, depth, rnd := uint64(start+k), 0, uint32(k+1)
+		ns, depth, rnd := start+uint64(k), 0, uint32(k+1)
 		for opened := 0; opened < n || depth > 0; {
 			rnd = rnd*1664525 + 1013904223
 			ns += uint64(20 + rnd>>24)
@@ -55,7 +55,7 @@ func TestNoAllocations(t *testing.T) {
 	w := NewWriter(io.Discard, Options{Start: start})
 	tracks, ids := setup(w, 1, 10)
 	key := w.Key("bytes")
-	ns := uint64(start)
+	ns := start
 	comm := name("app")
 	one := func() {
 		ns += 100
@@ -93,7 +93,7 @@ func BenchmarkSlicesWithArgs(b *testing.B) {
 	w := NewWriter(io.Discard, Options{Start: start})
 	tracks, ids := setup(w, 1, 3000)
 	key := w.Key("bytes")
-	ns := uint64(start)
+	ns := start
 	b.ReportAllocs()
 	for b.Loop() {
 		ns += 100
@@ -106,7 +106,7 @@ func BenchmarkSlicesWithArgs(b *testing.B) {
 func BenchmarkSwitches(b *testing.B) {
 	w := NewWriter(io.Discard, Options{Start: start})
 	comm := name("app")
-	ns := uint64(start)
+	ns := start
 	b.ReportAllocs()
 	for b.Loop() {
 		ns += 1000

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const start = 1_000_000_000_000 // CLOCK_BOOTTIME ns of the traces' beginning
+const start uint64 = 1_000_000_000_000 // CLOCK_BOOTTIME ns of the traces' beginning
 
 // write writes a trace and imports it.
 func write(t *testing.T, f func(w *Writer)) *tptest.Trace {
@@ -151,7 +151,7 @@ func TestManyTracksInTurn(t *testing.T) {
 		}
 		for i := range each {
 			for j, th := range all {
-				ns := uint64(start + i*10_000 + j*3)
+				ns := start + uint64(i*10_000+j*3)
 				w.Begin(th, ns, f)
 				w.End(th, ns+uint64(j))
 			}

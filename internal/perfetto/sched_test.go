@@ -60,7 +60,7 @@ func TestSchedBundles(t *testing.T) {
 		w.Thread(100, 101, "worker")
 		for cpu := range 2 {
 			for i := range n {
-				ns, tid := uint64(start+i*100), 100+cpu
+				ns, tid := start+uint64(i*100), 100+cpu
 				w.Switch(cpu, ns, 0, Runnable, tid, 120, name("app"))
 				w.Switch(cpu, ns+30, tid, Sleeping, 0, 120, [16]byte{})
 				w.Waking(1-cpu, ns+90, 0, tid, cpu, 120, name("app"))

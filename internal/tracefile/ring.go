@@ -93,7 +93,7 @@ func AppendRing(b []byte, r *Ring) []byte {
 // WriteRing appends a ring section. The slots are written as they are, without a copy.
 func (w *Writer) WriteRing(r *Ring) error {
 	if uint64(len(r.Anchors)) > maxAnchors {
-		return fmt.Errorf("write ring: %d anchors exceed the limit of %d", len(r.Anchors), maxAnchors)
+		return fmt.Errorf("write ring: %d anchors exceed the limit of %d", len(r.Anchors), uint64(maxAnchors))
 	}
 	return w.WriteSection(KindRing, r.appendHead(nil), slotBytes(r.Slots))
 }
