@@ -101,7 +101,8 @@ type reverse struct {
 	out     []Event
 	pos     int    // out[pos:] is done
 	next    int    // slots[next:] are done
-	succ    uint64 // time of the record after
+	t       uint64 // time of the record after, within the run; before the first one the run's upper bound
+	succ    uint64 // time of the record after, in whatever run
 	// unmatched counts exits whose entry has not been met yet; at the end, those that are orphans unless carried
 	// over, provided there was no resumed record.
 	unmatched int
@@ -113,78 +114,112 @@ type reverse struct {
 // record after it, or than the run's upper bound; unless it is less than BackStep later: then it is taken as it is,
 // and levelled later.
 func (r *reverse) decode(run run) {
-	slots, out, pos, methods := r.slots, r.out, r.pos, r.methods
-	unmatched := r.unmatched
-	t := run.upper
+	r.t = run.upper
 	i := min(run.hi, r.next) - 1 // less than hi-1 if an anchor was noted in the middle of a wide record
-	first := true
-	for ; i >= run.lo; i-- {
-		slot := slots[i]
-		word, c := uint32(slot), uint32(slot>>32)
-		if word-WordReservedMin <= WordReservedMax-WordReservedMin {
-			r.stats.Damaged++
-			continue
-		}
-
-		if back := uint32(t) - c; back > 1<<32-BackStep {
+	for done := r.pos; i >= run.lo && r.pos == done; {
+		i = r.record(i, run)
+		if r.pos != done && r.t > r.succ { // both are within Slack of the anchor between them
 			r.uneven = true
-			t += uint64(-back)
-			if t > run.upper || t < uint64(-back) {
-				t = run.upper
-				r.stats.Ambiguous++
-			} else {
-				r.stats.BackSteps++
-			}
-		} else if uint64(back) > t-run.lower {
-			t = run.lower
-			r.stats.Ambiguous++
-		} else {
-			t -= uint64(back)
+			r.stats.BackSteps++
 		}
-		if first {
-			first = false
-			if t > r.succ { // both are within Slack of the anchor between them
-				r.uneven = true
-				r.stats.BackSteps++
-			}
+	}
+	for i >= run.lo {
+		if i = r.plain(i, run); i >= run.lo {
+			i = r.record(i, run)
 		}
+	}
+	r.next = i + 1
+	if r.pos < len(r.out) {
+		r.succ = r.out[r.pos].Counter
+	}
+}
 
-		switch word {
-		case WordExit:
-			unmatched++
-			pos--
-			out[pos] = Event{Counter: t, Kind: KindExit}
-		case WordEntryWide:
-			if unmatched > 0 {
-				unmatched--
-			}
-			pos--
-			if i--; i >= 0 {
-				out[pos] = Event{Counter: t, Method: methods.Wide(slots[i]), Kind: KindEntry}
-			} else {
-				r.stats.Damaged++
-				out[pos] = Event{Counter: t, Method: Unknown, Kind: KindEntry}
-			}
-		case WordResumed:
-			if i--; i >= 0 {
-				r.stats.Resumes++
-				pos--
-				out[pos] = Event{Counter: t, Method: methods.Resumed(slots[i]), Kind: KindResumed}
-			} else {
-				r.stats.Damaged++ // it ends methods of which there is no record either
-			}
-		default:
-			if unmatched > 0 {
-				unmatched--
-			}
-			pos--
-			out[pos] = Event{Counter: t, Method: methods.Narrow(word), Kind: KindEntry}
+// plain decodes records as long as they are exits or entries of one slot, of methods that were met before and with
+// nothing odd about their time. It returns the slot of the first one that is not. Exits and entries alternate as the
+// program likes, so there is no branch between them: to the table an exit is one more word.
+func (r *reverse) plain(i int, run run) int {
+	slots, out := r.slots[:i+1], r.out[:r.pos]
+	t, lower, unmatched := r.t, run.lower, r.unmatched
+	narrow, shift := r.methods.narrow, r.methods.shift&63
+	for ; i >= run.lo && i < len(slots); i-- {
+		word, c := uint32(slots[i]), uint32(slots[i]>>32)
+		back := uint32(t) - c
+		if word-WordEntryWide < WordReservedMax || back > 1<<32-BackStep || uint64(back) > t-lower {
+			break
 		}
+		e := narrow[int(uint64(word)*hashFactor>>shift)&(len(narrow)-1)]
+		if e == 0 || uint32(e>>32) != word {
+			if e = r.methods.again(word); e == 0 {
+				break
+			}
+		}
+		t -= uint64(back)
+		kind := KindEntry
+		if word == WordExit {
+			kind = KindExit
+		}
+		unmatched = max(unmatched+2*int(kind)-1, 0)
+		n := len(out) - 1
+		out[n] = Event{Counter: t, Method: uint32(e) - 1, Kind: kind}
+		out = out[:n]
 	}
-	r.pos, r.next, r.unmatched = pos, i+1, unmatched
-	if !first {
-		r.succ = t
+	r.t, r.unmatched, r.pos = t, unmatched, len(out)
+	return i
+}
+
+// record decodes the record that ends with slot i, and returns the slot before it.
+func (r *reverse) record(i int, run run) int {
+	word, c := uint32(r.slots[i]), uint32(r.slots[i]>>32)
+	if word >= WordReservedMin && word <= WordReservedMax {
+		r.stats.Damaged++
+		return i - 1
 	}
+	r.t = r.time(c, run)
+	e := Event{Counter: r.t, Kind: KindEntry}
+	switch word {
+	case WordExit:
+		e.Kind = KindExit
+		r.unmatched += 2
+	case WordEntryWide:
+		if i--; i >= 0 {
+			e.Method = r.methods.Wide(r.slots[i])
+		} else {
+			r.stats.Damaged++
+		}
+	case WordResumed:
+		if i--; i < 0 {
+			r.stats.Damaged++ // it ended methods of which there is no record either
+			return i
+		}
+		r.stats.Resumes++
+		e.Kind, e.Method = KindResumed, r.methods.Resumed(r.slots[i])
+	default:
+		e.Method = r.methods.Narrow(word)
+	}
+	r.unmatched = max(r.unmatched-1, 0)
+	r.pos--
+	r.out[r.pos] = e
+	return i - 1
+}
+
+// time is the full counter of a record of which the low half is known.
+func (r *reverse) time(c uint32, run run) uint64 {
+	back := uint32(r.t) - c
+	switch {
+	case back > 1<<32-BackStep:
+		r.uneven = true
+		t := r.t + uint64(-back)
+		if t > run.upper || t < r.t {
+			r.stats.Ambiguous++
+			return run.upper
+		}
+		r.stats.BackSteps++
+		return t
+	case uint64(back) > r.t-run.lower:
+		r.stats.Ambiguous++
+		return run.lower
+	}
+	return r.t - uint64(back)
 }
 
 // levelBackSteps raises each event's time to that of the one before. Not the other way round: of a signal handler's

@@ -45,6 +45,8 @@ func NewMethods(n int) *Methods {
 	n = max(n, 16)
 	m := &Methods{rows: make([]Method, 1, n+1), wide: make(map[uint64]uint32)}
 	m.resize(bits.Len(uint(n)*2 - 1))
+	pos, _, _ := m.find(WordExit)
+	m.insert(pos, WordExit, Unknown)
 	return m
 }
 
@@ -82,15 +84,19 @@ func (m *Methods) Add(addr uint64) uint32 {
 	return i
 }
 
-// Narrow is the index for a record's 32-bit word. A word that no known method has becomes an unresolved method.
+// Narrow is the index for a record's 32-bit word, which is Unknown for an exit. A word that no known method has becomes an unresolved method.
 func (m *Methods) Narrow(word uint32) uint32 {
+	if e := m.again(word); e != 0 {
+		return uint32(e) - 1
+	}
+	return m.unresolved(word)
+}
+
+// again returns the table's entry for a word that was met before, or 0.
+func (m *Methods) again(word uint32) uint64 {
 	for h := m.hash(word); ; h++ {
-		e := m.narrow[h&uint64(len(m.narrow)-1)]
-		if uint32(e>>32) == word && e != 0 {
-			return uint32(e) - 1
-		}
-		if e == 0 {
-			return m.unresolved(word)
+		if e := m.narrow[h&uint64(len(m.narrow)-1)]; e == 0 || uint32(e>>32) == word {
+			return e
 		}
 	}
 }
@@ -143,10 +149,12 @@ func (m *Methods) appendRow(r Method) uint32 {
 	return uint32(len(m.rows) - 1)
 }
 
-// hash spreads function addresses, which are multiples of 16 and close together: the top bits of a product with
-// 2^32 divided by the golden ratio.
+// hashFactor is 2^64 divided by the golden ratio.
+const hashFactor = 0x9e3779b97f4a7c15
+
+// hash spreads function addresses, which are multiples of 16 and close together, by the top bits of a product.
 func (m *Methods) hash(word uint32) uint64 {
-	return uint64(word) * 0x9e3779b97f4a7c15 >> m.shift
+	return uint64(word) * hashFactor >> m.shift
 }
 
 // find returns the word's place in narrow, or the free place where it belongs.
