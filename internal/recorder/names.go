@@ -76,7 +76,7 @@ func names(p *process, first uint32) ([]tracefile.Module, []tracefile.Symbol) {
 	var in []symbols.Module
 	for _, m := range p.modules {
 		s := symbols.Registered(m.Path, m.Bias, m.BuildID)
-		s.Pid, s.Instrumented = p.pid, true
+		s.Pid, s.Ranges = p.pid, []symbols.Range{{Start: m.Low, End: m.High}}
 		in = append(in, s)
 	}
 	table := symbols.NewTable(in, symbols.Options{})

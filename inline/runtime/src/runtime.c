@@ -76,6 +76,15 @@ static size_t length(const char *s)
 	return n;
 }
 
+static const char exe[] = "/proc/self/exe";
+
+static int same(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
+
 static inline struct braid_block *blocks(struct braid_header *h)
 {
 	return (struct braid_block *)((char *)h + BRAID_BLOCKS_OFF);
@@ -239,8 +248,8 @@ static int scan(struct phdr_info *i, size_t size, void *arg)
 	m->found.high = high;
 	char *path = m->found.path;
 	const size_t room = sizeof m->found.path;
-	if (!i->name || !i->name[0]) {
-		long n = sys6(SYS_readlinkat, AT_CWD, (long)"/proc/self/exe", (long)path, room, 0, 0);
+	if (!i->name || !i->name[0] || same(i->name, exe)) { /* musl's name for a static program is the link itself */
+		long n = sys6(SYS_readlinkat, AT_CWD, (long)exe, (long)path, room, 0, 0);
 		path[n > 0 && (size_t)n < room ? n : 0] = 0;
 		return 0;
 	}

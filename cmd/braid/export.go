@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"braid/internal/export"
+	"braid/internal/timeline"
+	"braid/internal/tracefile"
+
+	"github.com/spf13/cobra"
+)
+
+type exportOptions struct {
+	streams
+	input, output, format string
+}
+
+func newExport(st streams) *cobra.Command {
+	o := exportOptions{streams: st}
+	c := &cobra.Command{
+		Use:   "export [options] FILE",
+		Short: "Convert a trace file for another tool: Perfetto",
+		Example: `  braid export app.braid -o app.pftrace     open it in ui.perfetto.dev
+  braid export app.braid -o -               to stdout`,
+		Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			o.input = args[0]
+			if o.format != "perfetto" {
+				return usageError("--format %s: want perfetto", o.format)
+			}
+			if o.output == "" {
+				o.output = strings.TrimSuffix(o.input, ".braid") + ".pftrace"
+			}
+			return runExport(o)
+		},
+	}
+	c.Flags().StringVar(&o.format, "format", "perfetto", "what to write: perfetto")
+	c.Flags().StringVarP(&o.output, "output", "o", "", "file to write, - for stdout (default: FILE with .pftrace)")
+	return c
+}
+
+func runExport(o exportOptions) error {
+	return withTrace(o.input, o.err, func(tr *timeline.Trace) error {
+		if o.output == "-" {
+			_, err := export.Perfetto(o.out, tr)
+			return err
+		}
+		c, err := exportTo(o.output, tr)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(o.err, "braid: %d method slices, %d context switches, %d block requests: %s\n", c.Slices, c.Switches, c.Requests, o.output)
+		return nil
+	})
+}
+
+// exportTo writes a Perfetto file aside and renames it when it is whole.
+func exportTo(path string, tr *timeline.Trace) (c export.Counts, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return c, fmt.Errorf("writing %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	w := bufio.NewWriterSize(f, 1<<20)
+	if c, err = export.Perfetto(w, tr); err != nil {
+		return c, err
+	}
+	for _, step := range []func() error{w.Flush, func() error { return f.Chmod(0o644) }, f.Close, func() error { return os.Rename(f.Name(), path) }} {
+		if err = step(); err != nil {
+			return c, fmt.Errorf("writing %s: %w", path, err)
+		}
+	}
+	return c, nil
+}
+
+// withTrace opens a trace file, puts it on the timeline and, when f is done, says what was damaged.
+func withTrace(path string, errs io.Writer, f func(*timeline.Trace) error) error {
+	r, err := tracefile.Open(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	tr, err := timeline.Load(r)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	if err := f(tr); err != nil {
+		return err
+	}
+	for _, p := range tr.Problems {
+		fmt.Fprintf(errs, "braid: %s: %v\n", path, p)
+	}
+	if ps := r.Problems(); len(ps) > 0 {
+		for _, p := range ps {
+			fmt.Fprintf(errs, "braid: %s: %v\n", path, p)
+		}
+		return &codeError{exitDamaged, errors.New("the trace file is damaged; shown is what could be read")}
+	}
+	return nil
+}
