@@ -88,6 +88,12 @@ func (a *Area) Close() {
 	}
 }
 
+// Discard closes the area of a process that is gone and gives its memory back.
+func (a *Area) Discard() {
+	unix.Fallocate(int(a.mem.f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, a.off, int64(max(a.bytes, runtime.RingsOff)))
+	a.Close()
+}
+
 // Pid returns the process's id as the process sees it.
 func (a *Area) Pid() int { return a.pid }
 

@@ -47,25 +47,53 @@ func (r *rings) poll() error {
 	if err := r.discover(); err != nil {
 		return err
 	}
-	for _, a := range r.areas {
-		r.remember(a)
-		for _, t := range a.Threads() {
-			if !t.On() {
-				if !t.Recorded() && r.choose.picks(a.Pid(), t.Tid, t.Name()) {
-					t.Start()
-				}
-				continue
+	keep := r.areas[:0]
+	for i, a := range r.areas {
+		ended, err := r.look(a)
+		if err != nil {
+			r.areas = append(keep, r.areas[i:]...)
+			return err
+		}
+		if ended {
+			r.loseFrom(a)
+			a.Discard()
+			continue
+		}
+		keep = append(keep, a)
+	}
+	clear(r.areas[len(keep):])
+	r.areas = keep
+	return nil
+}
+
+// look does one area's part of poll and reports whether its process is gone and all that it recorded written.
+func (r *rings) look(a *control.Area) (ended bool, err error) {
+	ended = gone(a.Pid()) // before the threads are looked at: what it wrote is all there then
+	r.remember(a)
+	for _, t := range a.Threads() {
+		if !t.On() {
+			if !t.Recorded() && !ended && r.choose.picks(a.Pid(), t.Tid, t.Name()) {
+				t.Start()
 			}
-			t.Note()
-			if t.Gone() {
-				if err := r.collect(a, t); err != nil {
-					return err
-				}
-				t.Release()
+			continue
+		}
+		t.Note()
+		if ended || t.Gone() {
+			if err := r.collect(a, t); err != nil {
+				return false, err
 			}
+			t.Release()
 		}
 	}
-	return nil
+	return ended, nil
+}
+
+func (r *rings) loseFrom(a *control.Area) {
+	for name, n := range a.Lost() {
+		if n > 0 {
+			r.lost[name] += n
+		}
+	}
 }
 
 func (r *rings) discover() error {
@@ -175,11 +203,7 @@ func (r *rings) finish() error {
 			}
 			t.Release()
 		}
-		for name, n := range a.Lost() {
-			if n > 0 {
-				r.lost[name] += n
-			}
-		}
+		r.loseFrom(a)
 	}
 	return first
 }
