@@ -201,7 +201,6 @@ func (r *Report) methods(t *timeline.Trace, o Options) (map[threadKey]recorded, 
 		records[threadKey{th.Pid, th.Tid}] = recorded{th.Name, j.Stats.Records, th.End - th.Begin}
 		for name, n := range map[string]uint64{
 			"records_damaged": j.Stats.Damaged, "records_ambiguous_time": j.Stats.Ambiguous,
-			"anchors_stale": j.Stats.StaleAnchors,
 		} {
 			if n > 0 {
 				r.Lost[name] += n

@@ -90,9 +90,11 @@ func (s *States) Event(h kevent.Header, body []byte) {
 		}
 		s.threads[h.Tid] = &thread{tid: h.Tid, tgid: e.Tgid, since: max(t, s.ended[h.Tid]), state: Runnable, cpu: h.CPU}
 	case kevent.KindExec:
-		if e := kevent.DecodeExec(body); e.OldTid != h.Tid && e.OldTid != 0 {
+		e := kevent.DecodeExec(body)
+		if e.OldTid != h.Tid && e.OldTid != 0 {
 			s.renumber(e.OldTid, h.Tid, t)
 		}
+		s.executes(h, e.Tgid, t)
 	case kevent.KindExit:
 		if th := s.threads[h.Tid]; th != nil {
 			th.exiting, th.exitAt = true, t
@@ -107,7 +109,7 @@ func (s *States) Event(h kevent.Header, body []byte) {
 // Finish ends all intervals at the end of the recording.
 func (s *States) Finish(end int64) {
 	for _, th := range s.threads {
-		if !s.scheduled && th.initialAt != 0 {
+		if !s.scheduled {
 			th.state = Unknown
 		}
 		if th.exiting { // its last switch was not seen
@@ -258,6 +260,21 @@ func (s *States) end(th *thread, t int64) {
 }
 
 // renumber gives a thread that executed a program the number of its process, which the kernel does.
+// executes takes a thread that executes a program for running, which it must be. A launched program has no event before
+// this one: its time begins here.
+func (s *States) executes(h kevent.Header, tgid uint32, t int64) {
+	th := s.threads[h.Tid]
+	if th == nil {
+		th = &thread{tid: h.Tid, tgid: tgid, since: max(t, s.ended[h.Tid])}
+		s.threads[h.Tid] = th
+	}
+	if th.state == Unknown {
+		s.change(th, t, Running)
+		th.cpu = h.CPU
+		s.onCPU[h.CPU] = th
+	}
+}
+
 func (s *States) renumber(from, to uint32, t int64) {
 	th := s.threads[from]
 	if th == nil {
