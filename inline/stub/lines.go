@@ -6,10 +6,9 @@ import (
 
 // instr is one instruction of a part, with what is needed of it to follow control flow.
 type instr struct {
-	op       string // mnemonic, prefixes taken off
-	args     string // operands as text
-	tail     bool   // a jump that leaves the function (a sibling call)
-	labelled string // the label right before it, if any; see part.labels
+	op   string // mnemonic, prefixes taken off
+	args string // operands as text
+	tail bool   // a jump that leaves the function (a sibling call)
 }
 
 // splitComment takes the comment off an instruction line and returns the name of gcc's pattern if -dp left one.

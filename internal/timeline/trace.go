@@ -38,7 +38,6 @@ type Thread struct {
 	Pid, Tid uint32
 	Name     string
 	Space    *Space
-	Records  uint64 // slots in its rings; a record takes one or two
 	// Begin and End bound its records, CLOCK_BOOTTIME ns.
 	Begin, End int64
 
