@@ -162,7 +162,7 @@ func (r *ring) drain(buf []byte) ([]byte, error) {
 			break
 		}
 		n := uint64(head &^ (recordBusy | recordDiscard))
-		if n == 0 || n > maxRecordBytes || n%8 != 0 {
+		if n == 0 || n > maxRecordBytes || n%8 != 0 || recordHead+n > end-pos {
 			return buf, fmt.Errorf("%w: a record of %d bytes at %d", errBadRing, n, pos)
 		}
 		if head&recordDiscard == 0 {
