@@ -1,0 +1,106 @@
+package control
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"braid/inline"
+	"braid/inline/runtime"
+)
+
+// TestStartStopCycles starts and stops threads that never rest, again and again, from one recorder. After every stop
+// the records must be whole: times that do not go back, entries and exits that pair, an end that is exact, and nothing
+// written behind it.
+func TestStartStopCycles(t *testing.T) {
+	bin := build(t, `
+#include <pthread.h>
+#include <stdio.h>
+__attribute__((noinline)) int leaf(int x) { __asm__ volatile(""); return x + 1; }
+__attribute__((noinline)) int pair(int x) { return leaf(x) + leaf(x + 1); }
+void *body(void *p) { volatile int s = 0; for (;;) s = pair(s); return p; }
+int main(void) { pthread_t t; for (int i = 0; i < 5; i++) pthread_create(&t, 0, body, 0); puts("ready"); fflush(stdout); body(0); }
+`)
+	c := exec.Command(bin)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { c.Process.Kill(); c.Wait() }()
+	if _, err := out.Read(make([]byte, 6)); err != nil {
+		t.Fatal(err)
+	}
+	areas, err := Attach(c.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := areas[0]
+	defer a.Close()
+	a.Arm(runtime.PolicyNone, 64<<10)
+	deadline := time.Now().Add(20 * time.Second)
+	for len(a.Threads()) < 6 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d threads registered, want 6", len(a.Threads()))
+		}
+		time.Sleep(time.Millisecond)
+	}
+	const cycles = 211
+	var records, exact int
+	buf := make([]uint64, 8<<10)
+	for cycle := range cycles {
+		for _, th := range a.Threads() {
+			th.Start()
+		}
+		for _, th := range a.Threads() { // a thread starts at its own next trace point
+			for !th.On() && time.Now().Before(deadline.Add(60*time.Second)) {
+				time.Sleep(50 * time.Microsecond)
+			}
+		}
+		if n := StopAll(areas, 10*time.Second); n != 0 {
+			t.Fatalf("cycle %d: %d threads lost a request to stop", cycle, n)
+		}
+		for _, th := range a.Threads() {
+			s, err := th.Collect(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, cycle, s)
+			records += len(s.Slots)
+			if s.Exact {
+				exact++
+			}
+			again, err := th.Collect(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(again.Slots) != len(s.Slots) || len(s.Slots) > 0 && again.Slots[len(s.Slots)-1] != s.Slots[len(s.Slots)-1] {
+				t.Fatalf("cycle %d: a thread that has stopped wrote on", cycle)
+			}
+			th.Release()
+		}
+		a.Arm(runtime.PolicyNone, 64<<10)
+	}
+	if exact != 6*cycles || records < exact {
+		t.Errorf("%d of %d stops exact, %d records", exact, 6*cycles, records)
+	}
+}
+
+func check(t *testing.T, cycle int, s Segment) {
+	t.Helper()
+	m := inline.NewMethods(8)
+	for _, v := range s.Slots {
+		if uint32(v) > 15 {
+			m.Add(uint64(uint32(v)))
+		}
+	}
+	d, err := (&inline.Decoder{Methods: m}).Decode(&s.Segment, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Stats.Damaged != 0 || d.Stats.Ambiguous != 0 || d.Stats.Records != uint64(len(s.Slots)) || len(d.Open) > 3 || d.Orphans > 3 {
+		t.Fatalf("cycle %d: %+v, open %d, orphans %d", cycle, d.Stats, len(d.Open), d.Orphans)
+	}
+}
