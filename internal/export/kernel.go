@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"fmt"
 
 	"braid/internal/kevent"
@@ -100,6 +101,13 @@ func (e *exporter) event(t *kernelTracks, h kevent.Header, body []byte) {
 	case kevent.KindMajorFault:
 		b := kevent.DecodeMajorFault(body)
 		e.lane(t, b.Tgid, h, "major faults", "major fault", b.StartNs, perfetto.Pointer(e.w.Key("address"), b.Address))
+	case kevent.KindLost:
+		b := kevent.DecodeLost(body)
+		if e.main != nil {
+			name := string(bytes.TrimRight(b.Name[:], "\x00"))
+			e.w.Instant(e.main, h.Time, e.w.Name("lost: "+name), perfetto.Uint(e.keyCount, b.Count))
+			e.marked[name] = true
+		}
 	case kevent.KindReclaim:
 		b := kevent.DecodeReclaim(body)
 		e.lane(t, b.Tgid, h, "direct reclaim", "direct reclaim", b.StartNs, perfetto.Uint(e.w.Key("pages"), uint64(b.Reclaimed)))

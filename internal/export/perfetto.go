@@ -29,6 +29,7 @@ type exporter struct {
 	procs    map[int]*perfetto.Track
 	threads  map[[2]int]*perfetto.Track
 	main     *perfetto.Track // of the target, for what belongs to no thread
+	marked   map[string]bool // losses that have marks where they happened
 	keyCut   perfetto.KeyID
 	keyCount perfetto.KeyID
 }
@@ -38,7 +39,7 @@ type exporter struct {
 // or longjmp, have "unwound".
 func Perfetto(out io.Writer, tr *timeline.Trace) (Counts, error) {
 	m := tr.Meta
-	e := &exporter{tr: tr, begin: m.Start.BootNs, end: m.End.BootNs, procs: map[int]*perfetto.Track{}, threads: map[[2]int]*perfetto.Track{}}
+	e := &exporter{tr: tr, begin: m.Start.BootNs, end: m.End.BootNs, procs: map[int]*perfetto.Track{}, threads: map[[2]int]*perfetto.Track{}, marked: map[string]bool{}}
 	id := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %v", m.Host, m.Start.WallNs, m.Start.BootNs, m.Pid, m.Command))
 	e.w = perfetto.NewWriter(out, perfetto.Options{Start: e.begin, StartWall: m.Start.WallNs, KernelRelease: m.Kernel,
 		Machine: m.Machine, CPUs: m.CPUs, UUID: [16]byte(id[:16])})
@@ -155,7 +156,7 @@ func (e *exporter) methods(th *timeline.Thread) error {
 	})
 }
 
-// losses marks what is missing at the recording's end, where the counts were taken.
+// losses marks at the recording's end what was lost at a time that is not known.
 func (e *exporter) losses() {
 	for _, name := range slices.Sorted(maps.Keys(e.tr.Lost)) {
 		n := e.tr.Lost[name]
@@ -163,6 +164,9 @@ func (e *exporter) losses() {
 			continue
 		}
 		e.counts.Lost += n
+		if e.marked[name] {
+			continue
+		}
 		e.w.Instant(e.main, e.end, e.w.Name("lost: "+name), perfetto.Uint(e.keyCount, n))
 	}
 }

@@ -28,6 +28,7 @@ const (
 	fsyncSize      = 24
 	majorFaultSize = 24
 	reclaimSize    = 16
+	lostSize       = 48
 )
 
 // MaxSize is the size of the largest event, header included.
@@ -47,6 +48,7 @@ var bodySizes = [256]uint8{
 	KindFsync:      fsyncSize,
 	KindMajorFault: majorFaultSize,
 	KindReclaim:    reclaimSize,
+	KindLost:       lostSize,
 }
 
 // Size returns the size in bytes of an event of this kind, header included, or 0 if the kind is unknown.
@@ -179,4 +181,9 @@ func DecodeMajorFault(b []byte) MajorFault {
 func DecodeReclaim(b []byte) Reclaim {
 	b = b[:reclaimSize]
 	return Reclaim{StartNs: u64(b, 0), Tgid: u32(b, 8), Reclaimed: u32(b, 12)}
+}
+
+// DecodeLost decodes a KindLost body.
+func DecodeLost(b []byte) Lost {
+	return Lost{SinceNs: u64(b, 0), Count: u64(b, 8), Name: [32]byte(b[16:48])}
 }

@@ -130,3 +130,11 @@ func AppendReclaim(b []byte, h Header, e Reclaim) []byte {
 	b = put32(b, e.Tgid)
 	return put32(b, e.Reclaimed)
 }
+
+// AppendLost appends a KindLost event.
+func AppendLost(b []byte, h Header, e Lost) []byte {
+	b = appendHeader(b, h, KindLost)
+	b = put64(b, e.SinceNs)
+	b = put64(b, e.Count)
+	return append(b, e.Name[:]...)
+}

@@ -24,6 +24,7 @@ const (
 	KindFsync      Kind = 18 // an fsync-family call returned; the header's time is its end
 	KindMajorFault Kind = 19 // a major page fault ended; the header's time is its end
 	KindReclaim    Kind = 20 // direct reclaim ended; the header's time is its end
+	KindLost       Kind = 32 // the recorder noticed that something was lost; not from the kernel
 )
 
 // HeaderSize is the length of Header in bytes.
@@ -200,3 +201,11 @@ type Reclaim struct {
 	Tgid      uint32
 	Reclaimed uint32 // pages
 } // 16 bytes
+
+// Lost is KindLost's body: between SinceNs and the header's time, Count events were lost for the reason that Name, a
+// loss counter of package bpf, gives. The recorder writes it into the stream when a counter has grown; Header.Tid is 0.
+type Lost struct {
+	SinceNs uint64 // CLOCK_BOOTTIME ns
+	Count   uint64
+	Name    [32]byte // zero-padded, cut if longer
+} // 48 bytes

@@ -125,6 +125,13 @@ var sample = []struct {
 		func(b []byte) any { return DecodeReclaim(b) },
 		`reclaim tid=101 tgid=100 ns=345 pages=37`,
 	},
+	{
+		KindLost, 0,
+		Lost{SinceNs: 12_000_000_000, Count: 53, Name: [32]byte([]byte("kernel_ring_full_switch\x00\x00\x00\x00\x00\x00\x00\x00\x00"))},
+		func(b []byte, h Header, e any) []byte { return AppendLost(b, h, e.(Lost)) },
+		func(b []byte) any { return DecodeLost(b) },
+		`lost tid=101 name="kernel_ring_full_switch" count=53 ns=345`,
+	},
 }
 
 // padding is left out: encoders write 0 there.

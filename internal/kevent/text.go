@@ -1,6 +1,7 @@
 package kevent
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 )
@@ -19,6 +20,7 @@ var kindNames = map[Kind]string{
 	KindFsync:      "fsync",
 	KindMajorFault: "major_fault",
 	KindReclaim:    "reclaim",
+	KindLost:       "lost",
 }
 
 // String returns the kind's name, as dumps and loss counters spell it.
@@ -128,6 +130,9 @@ func AppendText(b []byte, h Header, body []byte) []byte {
 	case KindReclaim:
 		e := DecodeReclaim(body)
 		return fmt.Appendf(b, " tgid=%d ns=%d pages=%d", e.Tgid, since(h.Time, e.StartNs), e.Reclaimed)
+	case KindLost:
+		e := DecodeLost(body)
+		return fmt.Appendf(b, " name=%q count=%d ns=%d", bytes.TrimRight(e.Name[:], "\x00"), e.Count, since(h.Time, e.SinceNs))
 	}
 	return b
 }

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"braid/bpf"
+	"braid/internal/counter"
 	"braid/internal/kevent"
 	"braid/internal/tracefile"
 )
@@ -16,6 +19,8 @@ type kernelSide struct {
 	rec    *bpf.Recorder
 	done   chan struct{}
 	events uint64
+	seen   map[string]uint64 // the loss counters when last looked at
+	marked uint64            // when that was, CLOCK_BOOTTIME ns
 	err    error
 }
 
@@ -36,6 +41,7 @@ func (k *kernelSide) pump(out *output) {
 	buf := make([]byte, 0, 1<<20)
 	for {
 		b, err := k.rec.Read(buf[:0], time.Now().Add(readPeriod))
+		b = k.mark(b)
 		if len(b) > 0 {
 			for rest := b; len(rest) > 0; {
 				_, _, next, err := kevent.Next(rest)
@@ -58,6 +64,26 @@ func (k *kernelSide) pump(out *output) {
 			return
 		}
 	}
+}
+
+// mark appends an event for each loss counter that has grown, so that a loss shows on the timeline where it happened.
+func (k *kernelSide) mark(b []byte) []byte {
+	now, err := counter.Boottime()
+	if err != nil {
+		return b
+	}
+	if lost, err := k.rec.Lost(); err == nil && len(lost) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(lost)) {
+			if n := lost[name] - k.seen[name]; n > 0 {
+				e := kevent.Lost{SinceNs: k.marked, Count: n}
+				copy(e.Name[:], name)
+				b = kevent.AppendLost(b, kevent.Header{Time: now}, e)
+			}
+		}
+		k.seen = lost
+	}
+	k.marked = now
+	return b
 }
 
 // finish detaches the kernel side and waits until all that it recorded is written.

@@ -3,6 +3,7 @@ package recorder
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"slices"
 
 	"braid/control"
@@ -36,8 +37,9 @@ func (r *rings) writeNames() error {
 		if r.shares(p) || len(p.modules) == 0 {
 			continue
 		}
-		m, s := names(p, uint32(len(mods)))
+		m, s, ambiguous := names(p, uint32(len(mods)))
 		mods, syms = append(mods, m...), append(syms, s...)
+		r.ambiguous = append(r.ambiguous, ambiguous...)
 	}
 	if len(mods) == 0 {
 		return nil
@@ -72,7 +74,9 @@ func sameModules(a, b []control.Module) bool {
 	})
 }
 
-func names(p *process, first uint32) ([]tracefile.Module, []tracefile.Symbol) {
+// names resolves what one process used. first is the index of its first module in the file. ambiguous says, for the user,
+// which modules lie so that records of their methods can not always be told apart.
+func names(p *process, first uint32) (mods []tracefile.Module, syms []tracefile.Symbol, ambiguous []string) {
 	var in []symbols.Module
 	for _, m := range p.modules {
 		s := symbols.Registered(m.Path, m.Bias, m.BuildID)
@@ -80,7 +84,12 @@ func names(p *process, first uint32) ([]tracefile.Module, []tracefile.Symbol) {
 		in = append(in, s)
 	}
 	table := symbols.NewTable(in, symbols.Options{})
-	var mods []tracefile.Module
+	for _, c := range table.Collisions() {
+		if c.Shared > 0 {
+			ambiguous = append(ambiguous, fmt.Sprintf("%s and %s have %d methods whose addresses differ by a multiple of 4 GiB: records can't tell them apart",
+				p.modules[c.A].Path, p.modules[c.B].Path, c.Shared))
+		}
+	}
 	for i, info := range table.Modules() {
 		m := tracefile.Module{Pid: p.pid, Path: p.modules[i].Path, BuildID: hex.EncodeToString(p.modules[i].BuildID),
 			Bias: p.modules[i].Bias, Start: p.modules[i].Low, End: p.modules[i].High, Instrumented: true}
@@ -100,7 +109,6 @@ func names(p *process, first uint32) ([]tracefile.Module, []tracefile.Symbol) {
 	}
 	slices.Sort(addrs)
 	seen := map[uint64]bool{}
-	var syms []tracefile.Symbol
 	for _, s := range append(table.Select32(lows), table.Select(addrs)...) {
 		if seen[s.Addr] || s.Module < 0 {
 			continue
@@ -108,5 +116,5 @@ func names(p *process, first uint32) ([]tracefile.Module, []tracefile.Symbol) {
 		seen[s.Addr] = true
 		syms = append(syms, tracefile.Symbol{Addr: s.Addr, Size: s.Size, Module: first + uint32(s.Module), Name: s.Name, Raw: s.Raw})
 	}
-	return mods, syms
+	return mods, syms, ambiguous
 }

@@ -264,6 +264,10 @@ func (r *recording) end() error {
 	serr := r.sample()
 	r.finishResult()
 	werr := r.rings.writeNames()
+	for _, s := range r.rings.ambiguous {
+		r.note(s)
+	}
+	r.res.Notes = r.meta.Notes
 	r.rings.close()
 	if werr == nil {
 		werr = r.out.do(r.writeRest)
@@ -300,7 +304,6 @@ func (r *recording) finishResult() {
 			r.res.wait = wait
 		}
 	}
-	r.res.Notes = r.meta.Notes
 }
 
 func (r *recording) writeRest(w *tracefile.Writer) error {

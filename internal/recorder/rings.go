@@ -26,6 +26,8 @@ type rings struct {
 	threads  int // with records
 	lost     map[string]uint64
 	late     int // unanswered at the end
+	// ambiguous says which modules' methods can't be told apart, for the user.
+	ambiguous []string
 }
 
 // process is what is remembered of a process when its area is gone.
