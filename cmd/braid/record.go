@@ -25,6 +25,7 @@ type recordOptions struct {
 	demand  bool // --kernel was given
 	threads string
 	ring    string
+	buffer  string
 	dur     time.Duration
 	command []string
 	flags   map[string]string
@@ -61,6 +62,7 @@ kernel's side alone. Kernel events need root; without it, methods are recorded.`
 	f.StringVar(&o.kernel, "kernel", "sched,io", "kernel events: sched, io, or none (default none without root)")
 	f.StringVar(&o.threads, "threads", "main", "threads whose methods are recorded: main, all, or names and ids with * and ?")
 	f.StringVar(&o.ring, "ring", "32M", "memory for each thread's newest records, 8 bytes each")
+	f.StringVar(&o.buffer, "kernel-buffer", "8M", "buffer between kernel and braid; more if kernel events are lost")
 	f.DurationVar(&o.dur, "for", 0, "stop recording after this long, such as 10s")
 	return c
 }
@@ -118,6 +120,11 @@ func (o recordOptions) resolve() (recorder.Options, error) {
 	if ro.RingBytes, err = recorder.ParseSize(o.ring); err != nil {
 		return ro, usageError("--ring: %w", err)
 	}
+	buffer, err := recorder.ParseSize(o.buffer)
+	if err != nil || buffer > 1<<30 {
+		return ro, usageError("--kernel-buffer %s: want a size of at most 1G, such as 8M", o.buffer)
+	}
+	ro.KernelBuffer = int(buffer)
 	if o.kernel != "none" {
 		for u := range strings.SplitSeq(o.kernel, ",") {
 			if u != "sched" && u != "io" {

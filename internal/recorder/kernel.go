@@ -27,8 +27,8 @@ type kernelSide struct {
 // readPeriod is how often kernel events are fetched. The ring wakes its reader before it is full.
 const readPeriod = 50 * time.Millisecond
 
-func loadKernel(units []string) (*kernelSide, error) {
-	r, err := bpf.Load(bpf.Options{Units: units})
+func loadKernel(units []string, buffer int) (*kernelSide, error) {
+	r, err := bpf.Load(bpf.Options{Units: units, RingBytes: buffer})
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ type Options struct {
 	// otherwise the recording goes on without them, with a note.
 	Units  []string
 	Demand bool
+	// KernelBuffer is the size in bytes of the kernel side's ring buffer; 0: its default.
+	KernelBuffer int
 
 	Threads   Threads
 	RingBytes uint64        // each thread's ring; a power of two, at least 4096; 0: 32 MiB

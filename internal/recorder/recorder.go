@@ -110,7 +110,7 @@ func (r *recording) begin() error {
 		return err
 	}
 	if len(r.o.Units) > 0 {
-		k, err := loadKernel(r.o.Units)
+		k, err := loadKernel(r.o.Units, r.o.KernelBuffer)
 		switch {
 		case err == nil:
 			r.kernel = k
