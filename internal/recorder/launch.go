@@ -16,7 +16,7 @@ const LaunchArg = "__launch"
 type target struct {
 	cmd    *exec.Cmd
 	gate   *os.File // a byte lets it go
-	status *os.File // says why it could not execute; closed by a successful exec
+	status *os.File // a byte once it waits; then why it could not execute; closed by a successful exec
 }
 
 // launch starts a copy of this executable that will become the target: its process id is known, and nothing of the
@@ -56,7 +56,14 @@ func launch(o Options, env []string) (*target, error) {
 		statusR.Close()
 		return nil, fmt.Errorf("starting the program: %w", err)
 	}
-	return &target{cmd: c, gate: gateW, status: statusR}, nil
+	t := &target{cmd: c, gate: gateW, status: statusR}
+	// Start returns while the kernel still executes the copy. The kernel side must not take that for the target's exec.
+	statusW.Close()
+	if _, err := io.ReadFull(statusR, make([]byte, 1)); err != nil {
+		t.drop()
+		return nil, fmt.Errorf("starting the program: its launcher ended: %w", err)
+	}
+	return t, nil
 }
 
 // release lets the target execute and returns once it has, or with why it could not.
@@ -94,6 +101,9 @@ func Launched(args []string) int {
 		return 2
 	}
 	var b [1]byte
+	if n, err := syscall.Write(status, b[:]); n != 1 || err != nil {
+		return 125
+	}
 	if n, err := syscall.Read(gate, b[:]); n != 1 || err != nil {
 		return 125 // the recorder has gone
 	}
