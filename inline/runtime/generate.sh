@@ -9,11 +9,14 @@ flags='-std=gnu11 -O2 -fPIC -ffreestanding -fno-builtin -fno-stack-protector -fo
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 one() { # goarch, clang target, processor flags
+	for c in runtime area modules threads; do
+		# shellcheck disable=SC2086
+		$CC --target="$2" $flags $3 -c "$c.c" -o "$out/$c.o"
+	done
 	# shellcheck disable=SC2086
-	$CC --target="$2" $flags $3 -c runtime.c -o "$out/c.o"
-	# shellcheck disable=SC2086
-	$CC --target="$2" $3 -c "slow_$1.S" -o "$out/s.o"
-	ld -r -m "$4" "$out/c.o" "$out/s.o" -o "$out/r.o"
-	objcopy --strip-unneeded --remove-section=.comment "$out/r.o" "../runtime_$1.o"
+	$CC --target="$2" $3 -c "slow_$1.S" -o "$out/slow.o"
+	ld -r -m "$4" "$out/runtime.o" "$out/area.o" "$out/modules.o" "$out/threads.o" "$out/slow.o" -o "$out/all.o"
+	objcopy --strip-unneeded --remove-section=.comment --keep-global-symbol=__braid_tls --keep-global-symbol=__braid_slow \
+		"$out/all.o" "../runtime_$1.o"
 }
 one amd64 x86_64-linux-gnu '-mgeneral-regs-only -fcf-protection=full' elf_x86_64

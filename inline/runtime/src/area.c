@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making a process's area, and making it anew in a forked child. */
+#include "runtime.h"
+
+/* How much of an area to map: a limit on address space or on file size is left to the program. */
+static braid_u64 span(void)
+{
+	braid_u64 want = BRAID_AREA_STRIDE, lim[2];
+	for (int res = LIMIT_FSIZE; res <= LIMIT_AS; res += LIMIT_AS - LIMIT_FSIZE)
+		if (!failed(sys6(SYS_prlimit, 0, res, 0, (long)lim, 0, 0)) && lim[0] != ~0ull && lim[0] / 16 < want)
+			want = lim[0] / 16;
+	return want & ~0xffffull;
+}
+
+static struct braid_header *map(int fd, braid_u64 off, braid_u64 *bytes)
+{
+	for (; *bytes >= BRAID_RINGS_OFF + (2 << 20); *bytes = *bytes / 2 & ~0xffffull) {
+		long p = sys6(SYS_mmap, 0, *bytes, PROT_RW, MAP_SHARED | MAP_NORESERVE, fd, off);
+		if (!failed(p)) {
+			sys(SYS_madvise, p, *bytes, MADV_DONTDUMP);
+			return (struct braid_header *)p;
+		}
+	}
+	return 0;
+}
+
+/* Takes the next area of the recorder's session, or returns 0: no session, or it can't be opened from here. */
+static struct braid_header *session_area(braid_u64 *bytes)
+{
+	if (!__braid_session_path[0])
+		return 0;
+	long fd = sys6(SYS_openat, AT_CWD, (long)__braid_session_path, RDWR_CLOEXEC, 0, 0, 0);
+	if (failed(fd))
+		return 0;
+	struct braid_header *h = 0;
+	long p = sys6(SYS_mmap, 0, 4096, PROT_RW, MAP_SHARED, fd, 0);
+	if (!failed(p)) {
+		struct braid_session *s = (void *)p;
+		if (s->magic == BRAID_SESSION_MAGIC && s->version == BRAID_VERSION) {
+			braid_u32 k = __atomic_fetch_add(&s->area_next, 1, __ATOMIC_ACQ_REL);
+			if (k < s->area_max && (h = map(fd, (k + 1) * s->area_stride, bytes))) {
+				h->policy = s->policy;
+				h->armed = s->armed;
+				h->ring_bytes = s->ring_bytes;
+			}
+		}
+		sys(SYS_munmap, p, 4096, 0);
+	}
+	sys(SYS_close, fd, 0, 0);
+	return h;
+}
+
+/* Makes an area in a memory file of the program's own. The descriptor stays open, out of the way, because without root
+ * /proc/PID/fd is the only door to it; nothing here uses it again, so a program may close it. */
+static struct braid_header *own_area(braid_u64 *bytes)
+{
+	long fd = sys(SYS_memfd_create, "braid", MFD_CLOEXEC | MFD_ALLOW_SEALING, 0);
+	if (failed(fd))
+		return 0;
+	struct braid_header *h = 0;
+	if (!failed(sys(SYS_ftruncate, fd, *bytes, 0)))
+		h = map(fd, 0, bytes);
+	if (h)
+		sys(SYS_fcntl, fd, DUPFD_CLOEXEC, 230);
+	sys(SYS_close, fd, 0, 0);
+	return h;
+}
+
+HIDDEN struct braid_header *__braid_make_area(void)
+{
+	braid_u64 bytes = span(), all = bytes;
+	struct braid_header *h = session_area(&bytes);
+	if (!h) {
+		bytes = all;
+		h = own_area(&bytes);
+	}
+	if (!h)
+		return 0;
+	h->version = BRAID_VERSION;
+	h->pid = sys(SYS_getpid, 0, 0, 0);
+	h->base = (braid_u64)h;
+	h->bytes = bytes;
+	h->counter_hz = braid_counter_hz();
+	h->started = braid_counter();
+	if (!h->ring_bytes)
+		h->ring_bytes = 32 << 20;
+	h->ring_next = BRAID_RINGS_OFF;
+	return h;
+}
+
+HIDDEN void __braid_open_area(struct braid_header *h)
+{
+	__atomic_store_n(&h->dummy.cursor, h->armed ? BRAID_ATTEND : BRAID_OFF, __ATOMIC_RELEASE);
+	__atomic_store_n(&h->magic, BRAID_ARENA_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* ---- fork ---- */
+
+/* Leaves the program running without tracing: private memory where the area was. */
+static void detach(struct braid_header *h, braid_u64 bytes)
+{
+	sys6(SYS_mmap, (long)h, BRAID_RINGS_OFF, PROT_RW, MAP_PRIVATE | MAP_ANON | MAP_FIXED, -1, 0);
+	sys(SYS_munmap, (char *)h + BRAID_RINGS_OFF, bytes - BRAID_RINGS_OFF, 0);
+	__braid_area = 0;
+	__braid_tls = &__braid_parked;
+}
+
+HIDDEN void __braid_forked(void)
+{
+	struct braid_header *old = __braid_area, *h;
+	if (!old || old->pid == (braid_u32)sys(SYS_getpid, 0, 0, 0))
+		return; /* another copy's handler has been here */
+	braid_u64 bytes = old->bytes;
+	braid_u32 mine = BRAID_BLOCK_MAX;
+	for (braid_u32 k = 0; k < old->block_used && k < BRAID_BLOCK_MAX; k++)
+		if (blocks(old)[k].state == BRAID_READY && blocks(old)[k].thread == braid_thread_pointer() &&
+		    (braid_u64)&blocks(old)[k] == (braid_u64)__braid_tls)
+			mine = k;
+	if (mine == BRAID_BLOCK_MAX) /* this copy has not met the thread, another may have */
+		for (braid_u32 k = 0; k < old->block_used && k < BRAID_BLOCK_MAX; k++)
+			if (blocks(old)[k].state == BRAID_READY && blocks(old)[k].thread == braid_thread_pointer())
+				mine = k;
+	h = __braid_make_area();
+	if (!h || h->bytes < bytes) {
+		if (h)
+			sys(SYS_munmap, h, h->bytes, 0);
+		detach(old, bytes);
+		return;
+	}
+	h->policy = old->policy;
+	h->armed = old->armed;
+	h->ring_bytes = old->ring_bytes;
+	h->parent = old->pid;
+	h->base = (braid_u64)old;
+	h->bytes = bytes;
+	h->module_used = old->module_used < BRAID_MODULE_MAX ? old->module_used : BRAID_MODULE_MAX;
+	copy(modules(h), modules(old), h->module_used * sizeof(struct braid_module));
+	int was_on = mine < BRAID_BLOCK_MAX && blocks(old)[mine].want;
+	if (failed(sys6(SYS_mremap, (long)h, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (long)old, 0))) {
+		sys(SYS_munmap, h, bytes, 0);
+		detach(old, bytes);
+		return;
+	}
+	h = old; /* R5: same address, new memory */
+	sys(SYS_madvise, h, bytes, MADV_DONTDUMP);
+	if (mine < BRAID_BLOCK_MAX) {
+		struct braid_block *b = &blocks(h)[mine];
+		b->state = BRAID_CLAIMING;
+		h->block_used = mine + 1;
+		__braid_fill(h, b, h->pid);
+		b->want |= was_on;
+		__braid_start(h, b);
+		__atomic_store_n(&b->state, BRAID_READY, __ATOMIC_RELEASE);
+	}
+	__braid_open_area(h);
+}

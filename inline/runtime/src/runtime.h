@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the runtime share. All names that the linker sees begin with __braid_ and are local to the object in
+ * the end, but for the two that stubs use (generate.sh). */
+#ifndef BRAID_RUNTIME_H
+#define BRAID_RUNTIME_H
+
+#include "sys.h"
+
+typedef unsigned long size_t;
+
+struct phdr { braid_u32 type, flags; braid_u64 off, vaddr, paddr, filesz, memsz, align; };
+struct phdr_info { braid_u64 addr; const char *name; const struct phdr *phdr; unsigned short phnum; };
+enum { PT_LOAD = 1, PT_NOTE = 4, AT_SECURE = 23 };
+extern int dl_iterate_phdr(int (*)(struct phdr_info *, size_t, void *), void *);
+extern unsigned long getauxval(unsigned long);
+extern int pthread_atfork(void (*)(void), void (*)(void), void (*)(void));
+extern int pthread_key_create(braid_u32 *, void (*)(void *));
+extern int pthread_key_delete(braid_u32);
+extern int pthread_setspecific(braid_u32, const void *);
+extern char **environ;
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+/* ---- state of this copy (runtime.c) ---- */
+
+extern HIDDEN struct braid_block __braid_first_dummy, __braid_parked;
+extern HIDDEN __thread struct braid_block *__braid_tls __attribute__((tls_model("initial-exec")));
+extern HIDDEN struct braid_header *__braid_area;
+extern HIDDEN struct braid_module *__braid_self;
+extern HIDDEN char __braid_session_path[64];
+extern HIDDEN braid_u32 __braid_exit_key;
+extern HIDDEN int __braid_exit_key_ok;
+
+/* ---- area.c ---- */
+
+HIDDEN struct braid_header *__braid_make_area(void);
+HIDDEN void __braid_open_area(struct braid_header *h);
+HIDDEN void __braid_forked(void);
+
+/* ---- modules.c ---- */
+
+struct module_scan {
+	struct braid_header *peer; /* another copy's area */
+	braid_u64 inside;          /* an address in the module that is looked for */
+	struct braid_module found;
+};
+
+HIDDEN int __braid_scan(struct phdr_info *i, size_t size, void *scan);
+HIDDEN void __braid_register_module(struct braid_header *h, struct braid_module *found);
+
+/* ---- threads.c ---- */
+
+HIDDEN void __braid_fill(struct braid_header *h, struct braid_block *b, braid_u32 tid);
+HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b);
+HIDDEN void __braid_attend(void);
+HIDDEN void __braid_thread_exit(void *block);
+
+/* ---- small things ---- */
+
+static inline void copy(void *to, const void *from, size_t n)
+{
+	volatile char *t = to;
+	const char *f = from;
+	while (n--)
+		*t++ = *f++;
+}
+
+static inline size_t length(const char *s)
+{
+	size_t n = 0;
+	while (s[n])
+		n++;
+	return n;
+}
+
+static inline int same(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
+
+static inline struct braid_block *blocks(struct braid_header *h)
+{
+	return (struct braid_block *)((char *)h + BRAID_BLOCKS_OFF);
+}
+
+static inline struct braid_module *modules(struct braid_header *h)
+{
+	return (struct braid_module *)((char *)h + BRAID_MODULES_OFF);
+}
+
+static inline int failed(long r) { return r < 0 && r > -4096; }
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread's way into its control block and ring, and its end. R1 to R4: runtime.c. */
+#include "runtime.h"
+
+static struct braid_block *registered(struct braid_header *h, braid_u32 tid, braid_u64 thread)
+{
+	braid_u32 n = __atomic_load_n(&h->block_used, __ATOMIC_ACQUIRE);
+	for (braid_u32 k = 0; k < n && k < BRAID_BLOCK_MAX; k++) {
+		struct braid_block *b = &blocks(h)[k];
+		if (b->tid == tid && b->thread == thread && __atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == BRAID_READY)
+			return b;
+	}
+	return 0;
+}
+
+/* Finds room for the calling thread's ring: a multiple of its size, with the bit above it clear. */
+static int make_ring(struct braid_header *h, struct braid_block *b)
+{
+	braid_u64 s = h->ring_bytes;
+	if (s < 4096 || s & (s - 1))
+		return 0;
+	if (b->ring_addr && b->ring_bytes == s)
+		return 1;
+	braid_u64 next = __atomic_load_n(&h->ring_next, __ATOMIC_RELAXED), off;
+	do {
+		off = ((h->base + next + 2 * s - 1) & ~(2 * s - 1)) - h->base;
+		if (off + s > h->bytes || off + s < off) {
+			__atomic_fetch_add(&h->lost_rings, 1, __ATOMIC_RELAXED);
+			return 0;
+		}
+	} while (!__atomic_compare_exchange_n(&h->ring_next, &next, off + s, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	b->ring_off = off;
+	b->ring_bytes = s;
+	__atomic_store_n(&b->ring_addr, h->base + off, __ATOMIC_RELEASE);
+	return 1;
+}
+
+/* Starts the calling thread, whose block is off or attends. */
+HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b)
+{
+	if (!b->want || !make_ring(h, b)) {
+		__atomic_store_n(&b->cursor, BRAID_OFF, __ATOMIC_RELEASE);
+		return;
+	}
+	b->start = braid_counter();
+	__atomic_store_n(&b->mask, ~b->ring_bytes, __ATOMIC_RELEASE);
+	__atomic_store_n(&b->cursor, b->ring_addr | BRAID_ON, __ATOMIC_RELEASE);
+}
+
+HIDDEN void __braid_fill(struct braid_header *h, struct braid_block *b, braid_u32 tid)
+{
+	b->tid = tid;
+	b->thread = braid_thread_pointer();
+	b->exit = 0;
+	b->uses++;
+	b->reserved[0] = 0;
+	sys(SYS_prctl, GET_NAME, b->comm, 0);
+	b->want = h->policy == BRAID_POLICY_ALL || (h->policy == BRAID_POLICY_MAIN && tid == h->pid);
+	b->cursor = BRAID_OFF;
+}
+
+static struct braid_block *claim(struct braid_header *h, braid_u32 tid)
+{
+	for (braid_u32 k = 0; k < BRAID_BLOCK_MAX; k++) {
+		struct braid_block *b = &blocks(h)[k];
+		braid_u32 state = BRAID_FREE;
+		if (!__atomic_compare_exchange_n(&b->state, &state, BRAID_CLAIMING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		braid_u32 used = __atomic_load_n(&h->block_used, __ATOMIC_RELAXED);
+		while (used <= k &&
+		       !__atomic_compare_exchange_n(&h->block_used, &used, k + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			;
+		__braid_fill(h, b, tid);
+		__braid_start(h, b);
+		__atomic_store_n(&b->state, BRAID_READY, __ATOMIC_RELEASE); /* R3 */
+		if (__braid_exit_key_ok)
+			pthread_setspecific(__braid_exit_key, b); /* R2 */
+		return b;
+	}
+	__atomic_fetch_add(&h->lost_threads, 1, __ATOMIC_RELAXED);
+	return &__braid_parked;
+}
+
+/* Called by __braid_slow (slow_ARCH.S) at a trace point that saw BRAID_ATTEND. The trace point then begins again. */
+HIDDEN void __braid_attend(void)
+{
+	braid_u64 all = ~0ull, old = 0;
+	sys6(SYS_sigprocmask, 2, (long)&all, (long)&old, 8, 0, 0); /* R1 */
+	struct braid_header *h = __braid_area;
+	struct braid_block *t = __braid_tls;
+	if (!h) {
+		__braid_tls = &__braid_parked;
+	} else if (t == &__braid_first_dummy || t == &h->dummy) {
+		braid_u32 tid = sys(SYS_gettid, 0, 0, 0);
+		struct braid_block *b = registered(h, tid, braid_thread_pointer());
+		if (!b)
+			b = __atomic_load_n(&h->armed, __ATOMIC_ACQUIRE) ? claim(h, tid) : &h->dummy;
+		__braid_tls = b;
+	} else if ((t->cursor & 3) == BRAID_ATTEND) {
+		__braid_start(h, t);
+	}
+	sys6(SYS_sigprocmask, 2, (long)&old, 0, 8, 0, 0);
+}
+
+/* libc runs this when a thread ends, up to four times as long as the value is set again. It waits for the last round,
+ * so that other exit hooks are still recorded. */
+HIDDEN void __braid_thread_exit(void *p)
+{
+	struct braid_block *b = p;
+	if (b->reserved[0]++ < 3 && pthread_setspecific(__braid_exit_key, b) == 0)
+		return;
+	sys(SYS_prctl, GET_NAME, b->comm, 0); /* it may have been renamed since it registered */
+	b->exit = braid_counter();
+	if (b->ring_addr && b->start) {
+		__atomic_store_n(&b->state, BRAID_EXITING, __ATOMIC_RELEASE);
+		return;
+	}
+	__braid_tls = &__braid_parked;
+	__atomic_store_n(&b->state, BRAID_FREE, __ATOMIC_RELEASE);
+}
