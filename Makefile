@@ -6,11 +6,11 @@ export CGO_ENABLED = 0
 # Each line: a command that shows that the package is there, and the package.
 NEEDS = gcc:gcc g++:g++ make:make clang:clang clang-19:clang-19 llvm-strip-19:llvm-19 ld:binutils musl-gcc:musl-tools \
 	valgrind:valgrind perf:linux-perf bpftrace:bpftrace bpftool:bpftool \
-	dpkg-source:dpkg-dev libtool:libtool-bin autoreconf:autoconf cmake:cmake \
+	ccache:ccache dpkg-source:dpkg-dev libtool:libtool-bin autoreconf:autoconf cmake:cmake \
 	node:nodejs npm:npm /usr/include/bpf/bpf_helpers.h:libbpf-dev \
 	/usr/include/readline/readline.h:libreadline-dev
 
-.PHONY: all test bench setup generate lint ci soak clean
+.PHONY: all test bench setup generate lint clean
 
 all:
 	$(GO) build -o bin/braid ./cmd/braid
@@ -25,8 +25,10 @@ test: setup
 
 # Figures are printed, never asserted: they depend on the machine.
 bench: setup
-	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 40m ./compare/... ./bpf/...
-	$(GO) test -run '^$$' -bench . ./inline/... ./internal/... ./symbols/... ./cmd/...
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./compare/...
+	$(GO) test -run '^$$' -bench SchedPipe -benchtime 11x -timeout 20m ./bpf
+	$(GO) test -run '^$$' -bench . ./inline ./inline/stub ./internal/timeline ./internal/tracefile ./internal/perfetto ./symbols
+	$(GO) test -run '^$$' -bench Compile -benchtime 5x ./inline/launcher
 
 # Makes the committed objects again: runtime, eBPF programs, demo program.
 generate: setup
