@@ -23,7 +23,10 @@ itself (self) and with the methods that it called (total).`,
   braid report --sort blocked --top 20 app.braid
   braid report --thread 'worker-*' --json app.braid`,
 		Args: oneFile,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if asJSON && !cmd.Flags().Changed("top") {
+				o.Top = 0
+			}
 			if o.Top < 0 {
 				return usageError("--top %d: must not be negative", o.Top)
 			}
@@ -49,7 +52,7 @@ itself (self) and with the methods that it called (total).`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.Sort, "sort", "self", "order of methods: self, total, calls, running, runnable, sleeping, blocked or name")
-	f.IntVar(&o.Top, "top", 30, "show at most this many methods and threads; 0: all")
+	f.IntVar(&o.Top, "top", 30, "show at most this many methods and threads; 0: all, as --json does")
 	f.StringVar(&o.Thread, "thread", "", "only threads with this id, or whose name matches this pattern")
 	f.BoolVar(&asJSON, "json", false, "as JSON")
 	return c
