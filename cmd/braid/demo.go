@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	"braid/internal/demo"
+	"braid/internal/export"
 	"braid/internal/recorder"
 	"braid/internal/report"
 	"braid/internal/timeline"
@@ -69,7 +70,7 @@ func runDemo(st streams, dir string) error {
 		if err := checkDemo(tr); err != nil {
 			return err
 		}
-		_, err = exportTo(perfetto, tr)
+		_, err = exportTo(perfetto, tr, export.Perfetto)
 		return err
 	})
 	if err != nil {

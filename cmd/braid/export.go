@@ -19,39 +19,56 @@ import (
 type exportOptions struct {
 	streams
 	input, output, format string
+	width                 int
 }
 
 func newExport(st streams) *cobra.Command {
 	o := exportOptions{streams: st}
 	c := &cobra.Command{
 		Use:   "export [options] FILE",
-		Short: "Convert a trace file for another tool: Perfetto",
+		Short: "Convert a trace file: for Perfetto, or to a picture",
+		Long: `Convert a trace file: to Perfetto's format, which ui.perfetto.dev opens, or to
+a picture in SVG: each thread's states and methods, and the devices' requests.`,
 		Example: `  braid export app.braid -o app.pftrace     open it in ui.perfetto.dev
+  braid export --format svg app.braid       a picture, app.svg
   braid export app.braid -o -               to stdout`,
 		Args: oneFile,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o.input = args[0]
-			if o.format != "perfetto" {
-				return usageError("--format %s: want perfetto", o.format)
+			suffix := map[string]string{"perfetto": ".pftrace", "svg": ".svg"}[o.format]
+			switch {
+			case suffix == "":
+				return usageError("--format %s: want perfetto or svg", o.format)
+			case o.format != "svg" && cmd.Flags().Changed("width"):
+				return usageError("--width is for --format svg")
+			case o.width < export.MinSVGWidth || o.width > export.MaxSVGWidth:
+				return usageError("--width %d: want %d to %d", o.width, export.MinSVGWidth, export.MaxSVGWidth)
 			}
 			if o.output == "" {
-				o.output = strings.TrimSuffix(o.input, ".braid") + ".pftrace"
+				o.output = strings.TrimSuffix(o.input, ".braid") + suffix
 			}
 			return runExport(o)
 		},
 	}
-	c.Flags().StringVar(&o.format, "format", "perfetto", "what to write: perfetto")
-	c.Flags().StringVarP(&o.output, "output", "o", "", "file to write, - for stdout (default: FILE with .pftrace)")
+	c.Flags().StringVar(&o.format, "format", "perfetto", "what to write: perfetto or svg")
+	c.Flags().StringVarP(&o.output, "output", "o", "", "file to write, - for stdout (default: FILE with .pftrace or .svg)")
+	c.Flags().IntVar(&o.width, "width", export.DefaultSVGWidth, "width of an svg picture in pixels")
 	return c
 }
 
 func runExport(o exportOptions) error {
+	write := export.Perfetto
+	if o.format == "svg" {
+		write = func(w io.Writer, tr *timeline.Trace) (export.Counts, error) {
+			return export.SVG(w, tr, export.SVGOptions{Width: o.width})
+		}
+	}
 	return withTrace(o.input, o.err, func(tr *timeline.Trace) error {
 		if o.output == "-" {
-			_, err := export.Perfetto(o.out, tr)
+			_, err := write(o.out, tr)
 			return err
 		}
-		c, err := exportTo(o.output, tr)
+		c, err := exportTo(o.output, tr, write)
 		if err != nil {
 			return err
 		}
@@ -60,8 +77,8 @@ func runExport(o exportOptions) error {
 	})
 }
 
-// exportTo writes a Perfetto file aside and renames it when it is whole.
-func exportTo(path string, tr *timeline.Trace) (c export.Counts, err error) {
+// exportTo writes a file aside and renames it when it is whole.
+func exportTo(path string, tr *timeline.Trace, write func(io.Writer, *timeline.Trace) (export.Counts, error)) (c export.Counts, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
 	if err != nil {
 		return c, fmt.Errorf("writing %s: %w", path, err)
@@ -73,7 +90,7 @@ func exportTo(path string, tr *timeline.Trace) (c export.Counts, err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
-	if c, err = export.Perfetto(w, tr); err != nil {
+	if c, err = write(w, tr); err != nil {
 		return c, err
 	}
 	for _, step := range []func() error{w.Flush, func() error { return f.Chmod(0o644) }, f.Close, func() error { return os.Rename(f.Name(), path) }} {

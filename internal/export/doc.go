@@ -4,4 +4,6 @@
 // scheduler's events; tracks of a thread's fsync calls, major faults and direct reclaim; lanes of block requests, by
 // device; marks where something was lost or cut. It is written as it is read: one ring and one run of kernel events are
 // in memory at a time.
+//
+// SVG: a picture of the same for people, whose size depends on its width and not on the trace's length.
 package export
