@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 )
 
 type recordOptions struct {
@@ -143,9 +144,8 @@ func (o recordOptions) resolve() (recorder.Options, error) {
 	return ro, nil
 }
 
-// catchSignals makes Ctrl-C and SIGTERM end the recording cleanly. A launched program in the foreground gets the
-// terminal's Ctrl-C itself, so the first one only waits for what it makes of it; the second ends the recording. SIGTERM
-// is passed on.
+// catchSignals makes Ctrl-C and SIGTERM end the recording cleanly. A launched program gets the first one, from the
+// terminal itself or passed on, and the recording ends with it; the second one ends the recording alone.
 func catchSignals(ro *recorder.Options, stop chan struct{}) (undo func()) {
 	sigs := make(chan os.Signal, 4)
 	kill := make(chan os.Signal, 4)
@@ -167,7 +167,7 @@ func catchSignals(ro *recorder.Options, stop chan struct{}) (undo func()) {
 					}
 					continue
 				}
-				if s != syscall.SIGINT {
+				if s != syscall.SIGINT || !inForeground() {
 					kill <- s
 				}
 			}
@@ -177,4 +177,15 @@ func catchSignals(ro *recorder.Options, stop chan struct{}) (undo func()) {
 		signal.Stop(sigs)
 		close(done)
 	}
+}
+
+// inForeground reports whether a terminal's Ctrl-C goes to this process's group, and so to the program launched from it.
+func inForeground() bool {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
 }
