@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"strings"
 
 	"braid/internal/tracefile"
 
@@ -53,7 +54,8 @@ func sectionKinds() map[string]tracefile.Kind {
 	m := map[string]tracefile.Kind{}
 	for _, k := range []tracefile.Kind{tracefile.KindMeta, tracefile.KindClock, tracefile.KindProcesses, tracefile.KindModules,
 		tracefile.KindSymbols, tracefile.KindRing, tracefile.KindEvents, tracefile.KindLost} {
-		m[k.String()] = k
+		words := strings.Fields(k.String()) // "kernel events" is events
+		m[words[len(words)-1]] = k
 	}
 	return m
 }

@@ -85,9 +85,13 @@ with "braid report" or in Perfetto.`,
 	}
 	root.SetOut(st.out)
 	root.SetErr(st.err)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
 	root.AddCommand(newCC(st), newRecord(st), newReport(st), newExport(st), newDump(st), newDoctor(st), newDemo(st))
+	for _, c := range root.Commands() {
+		c.DisableFlagsInUseLine = true // each says [options] itself
+	}
 	return root
 }
 

@@ -191,7 +191,7 @@ func (r *recording) start() error {
 	}
 	if err := t.release(); err != nil {
 		t.cmd.Wait()
-		return &StartError{126, err}
+		return &StartError{t.cmd.ProcessState.ExitCode(), err} // 126 or 127, as Launched chose
 	}
 	r.initial.Processes = []tracefile.Process{describe(r.meta.Pid)}
 	go func() {
