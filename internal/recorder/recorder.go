@@ -162,6 +162,10 @@ func (r *recording) attach() error {
 }
 
 func (r *recording) noStubs() {
+	if r.kernel == nil {
+		r.note("the target carries no stubs and there are no kernel events: nothing was recorded. Build it with braid cc to see its methods")
+		return
+	}
 	r.note("the target carries no stubs: kernel events only. Build it with braid cc to see its methods")
 }
 

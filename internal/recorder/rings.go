@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"braid/control"
 	"braid/internal/tracefile"
@@ -17,6 +18,7 @@ type rings struct {
 	bytes   uint64
 	session *control.Session
 	areas   []*control.Area
+	gone    map[*control.Area]time.Time // when their processes were found to have ended
 	buf     []uint64
 
 	procs    map[int]*process
@@ -40,7 +42,7 @@ type process struct {
 }
 
 func newRings(out *output, o Options) *rings {
-	return &rings{out: out, choose: o.Threads, bytes: o.RingBytes, procs: map[int]*process{}, segments: map[int]uint32{}, lost: map[string]uint64{}}
+	return &rings{out: out, choose: o.Threads, bytes: o.RingBytes, gone: map[*control.Area]time.Time{}, procs: map[int]*process{}, segments: map[int]uint32{}, lost: map[string]uint64{}}
 }
 
 // poll finds new processes and threads, notes where quiet ones are, and empties the rings of ended ones. The caller
@@ -56,9 +58,10 @@ func (r *rings) poll() error {
 			r.areas = append(keep, r.areas[i:]...)
 			return err
 		}
-		if ended {
+		if ended && r.expired(a) {
 			r.loseFrom(a)
 			a.Discard()
+			delete(r.gone, a)
 			continue
 		}
 		keep = append(keep, a)
@@ -66,6 +69,18 @@ func (r *rings) poll() error {
 	clear(r.areas[len(keep):])
 	r.areas = keep
 	return nil
+}
+
+// linger is how long the area of a process that has ended is kept: a child that it has just forked reads it.
+const linger = time.Second
+
+func (r *rings) expired(a *control.Area) bool {
+	since, ok := r.gone[a]
+	if !ok {
+		r.gone[a] = time.Now()
+		return false
+	}
+	return time.Since(since) > linger
 }
 
 // look does one area's part of poll and reports whether its process is gone and all that it recorded written.

@@ -110,7 +110,7 @@ HIDDEN void __braid_forked(void)
 	struct braid_header *old = __braid_area, *h;
 	if (!old || old->pid == (braid_u32)sys(SYS_getpid, 0, 0, 0))
 		return; /* another copy's handler has been here */
-	braid_u64 bytes = old->bytes;
+	braid_u64 bytes = __braid_bytes; /* the recorder may have given a dead parent's memory back */
 	braid_u32 mine = BRAID_BLOCK_MAX;
 	for (braid_u32 k = 0; k < old->block_used && k < BRAID_BLOCK_MAX; k++)
 		if (blocks(old)[k].state == BRAID_READY && blocks(old)[k].thread == braid_thread_pointer() &&
@@ -127,9 +127,11 @@ HIDDEN void __braid_forked(void)
 		detach(old, bytes);
 		return;
 	}
-	h->policy = old->policy;
-	h->armed = old->armed;
-	h->ring_bytes = old->ring_bytes;
+	if (old->magic == BRAID_ARENA_MAGIC) {
+		h->policy = old->policy;
+		h->armed = old->armed;
+		h->ring_bytes = old->ring_bytes;
+	}
 	h->parent = old->pid;
 	h->base = (braid_u64)old;
 	h->bytes = bytes;

@@ -30,6 +30,7 @@ HIDDEN __thread struct braid_block *__braid_tls __attribute__((tls_model("initia
 
 /* This process's area. Named by the note, so that another copy finds it. */
 HIDDEN struct braid_header *__braid_area;
+HIDDEN braid_u64 __braid_bytes; /* how much of it is mapped */
 
 HIDDEN braid_u32 __braid_exit_key;
 HIDDEN int __braid_exit_key_ok;
@@ -80,6 +81,7 @@ static void begin(void)
 	if (fresh)
 		__braid_open_area(h);
 	__braid_area = h;
+	__braid_bytes = h->bytes;
 	pthread_atfork(0, 0, __braid_forked);
 	__atomic_store_n(&__braid_first_dummy.cursor, BRAID_ATTEND, __ATOMIC_RELEASE);
 }

@@ -26,6 +26,7 @@ extern char **environ;
 extern HIDDEN struct braid_block __braid_first_dummy, __braid_parked;
 extern HIDDEN __thread struct braid_block *__braid_tls __attribute__((tls_model("initial-exec")));
 extern HIDDEN struct braid_header *__braid_area;
+extern HIDDEN braid_u64 __braid_bytes;
 extern HIDDEN struct braid_module *__braid_self;
 extern HIDDEN char __braid_session_path[64];
 extern HIDDEN braid_u32 __braid_exit_key;
