@@ -110,9 +110,11 @@ func run(args []string, st streams) int {
 	} else if cmd == root || strings.HasPrefix(err.Error(), "unknown command") {
 		code = exitUsage
 	}
-	if msg := err.Error(); msg != "" {
-		fmt.Fprintf(st.err, "braid: %s\n", msg)
+	msg := err.Error()
+	if msg == "" { // the exit code is the target's or the compiler's
+		return code
 	}
+	fmt.Fprintf(st.err, "braid: %s\n", msg)
 	if code == exitUsage {
 		fmt.Fprintf(st.err, "usage: %s\nSee %s --help.\n", cmd.UseLine(), cmd.CommandPath())
 	}
