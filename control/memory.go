@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -54,6 +56,7 @@ type Area struct {
 	base    uint64
 	bytes   uint64
 	threads map[uint32]*Thread // by block
+	over    uint64             // counter, if the process has left it by executing another program; else 0
 }
 
 func mapArea(m *memory, off int64) (*Area, error) {
@@ -99,6 +102,28 @@ func (a *Area) Pid() int { return a.pid }
 
 // Parent returns the id of the process that this one was forked from while it was traced, or 0.
 func (a *Area) Parent() int { return int(a.hdr.Parent) }
+
+// Left reports whether the process no longer maps the area, having executed another program or ended. It reads
+// /proc/PID/maps; where that can't be read, the process is gone.
+func (a *Area) Left() bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", a.pid))
+	if err != nil {
+		return true
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) < 6 || !strings.HasPrefix(f[5], runtime.MemoryName) {
+			continue
+		}
+		if off, err := strconv.ParseInt(f[2], 16, 64); err == nil && off == a.off {
+			return false
+		}
+	}
+	return true
+}
+
+// End says that the process has left the area, at the latest at this counter. Its threads then count as stopped there.
+func (a *Area) End(counter uint64) { a.over = counter }
 
 // Started returns the counter when the process made its arena.
 func (a *Area) Started() uint64 { return a.hdr.Started }

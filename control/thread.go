@@ -197,7 +197,7 @@ func (t *Thread) Collect(buf []uint64) (Segment, error) {
 	}
 	s.Gone = t.Gone()
 	c := atomic.LoadUint64(&t.block.Cursor)
-	s.Exact = s.Gone || c&runtime.CursorTag == runtime.CursorOff
+	s.Exact = s.Gone || t.area.over != 0 || c&runtime.CursorTag == runtime.CursorOff
 	pos, ok := r.slot(c)
 	if !ok {
 		return s, fmt.Errorf("%w: cursor %#x of thread %d is outside its ring", ErrArena, c, t.Tid)
@@ -231,6 +231,9 @@ func (t *Thread) Collect(buf []uint64) (Segment, error) {
 	}
 	s.Complete = !wrapped
 	s.Begin, s.End = t.block.Start, counter.Now()
+	if t.area.over != 0 {
+		s.End = max(s.Begin, t.area.over)
+	}
 	for _, a := range t.anchors {
 		i := (a.Slot + n - from) % n
 		if !wrapped {
@@ -256,7 +259,7 @@ func (t *Thread) Release() {
 	}
 	t.anchors = nil
 	atomic.StoreUint64(&t.block.Start, 0)
-	if t.Gone() {
+	if t.area.over != 0 || t.Gone() {
 		atomic.StoreUint64(&t.block.Cursor, runtime.CursorOff)
 		atomic.StoreUint32(&t.block.State, runtime.StateFree)
 		delete(t.area.threads, t.index)

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -16,13 +17,9 @@ import (
 func (r *rings) writeNames() error {
 	var mods []tracefile.Module
 	var syms []tracefile.Symbol
-	pids := make([]int, 0, len(r.procs))
-	for pid := range r.procs {
-		pids = append(pids, pid)
-	}
-	slices.Sort(pids)
-	for _, pid := range pids { // what a child used, its parent's table must name
-		if p := r.procs[pid]; r.shares(p) {
+	procs := slices.SortedStableFunc(slices.Values(r.procs), func(a, b *process) int { return cmp.Compare(a.pid, b.pid) })
+	for _, p := range procs { // what a child used, its parent's table must name
+		if r.shares(p) {
 			q := r.origin(p)
 			for w := range p.used {
 				q.used[w] = struct{}{}
@@ -32,8 +29,7 @@ func (r *rings) writeNames() error {
 			}
 		}
 	}
-	for _, pid := range pids {
-		p := r.procs[pid]
+	for _, p := range procs {
 		if r.shares(p) || len(p.modules) == 0 {
 			continue
 		}
@@ -52,10 +48,25 @@ func (r *rings) writeNames() error {
 	})
 }
 
-// shares reports whether a process's modules are those of the process that it was forked from.
+// shares reports whether a process's modules are those of the process that it was forked from, and neither has executed
+// another program since.
 func (r *rings) shares(p *process) bool {
-	q := r.procs[p.parent]
-	return q != nil && q != p && sameModules(p.modules, q.modules)
+	q := r.only(p.parent)
+	return q != nil && q != p && p == r.only(p.pid) && sameModules(p.modules, q.modules)
+}
+
+// only is a process that has executed no other program while it was traced, or nil.
+func (r *rings) only(pid int) (p *process) {
+	for _, q := range r.procs {
+		if q.pid != pid {
+			continue
+		}
+		if p != nil {
+			return nil
+		}
+		p = q
+	}
+	return p
 }
 
 func (r *rings) origin(p *process) *process {
@@ -63,7 +74,7 @@ func (r *rings) origin(p *process) *process {
 		if !r.shares(p) {
 			break
 		}
-		p = r.procs[p.parent]
+		p = r.only(p.parent)
 	}
 	return p
 }
@@ -91,7 +102,7 @@ func names(p *process, first uint32) (mods []tracefile.Module, syms []tracefile.
 		}
 	}
 	for i, info := range table.Modules() {
-		m := tracefile.Module{Pid: p.pid, Path: p.modules[i].Path, BuildID: hex.EncodeToString(p.modules[i].BuildID),
+		m := tracefile.Module{Pid: p.pid, Since: p.since, Path: p.modules[i].Path, BuildID: hex.EncodeToString(p.modules[i].BuildID),
 			Bias: p.modules[i].Bias, Start: p.modules[i].Low, End: p.modules[i].High, Instrumented: true}
 		if info.Err != nil {
 			m.Unresolved = info.Err.Error()

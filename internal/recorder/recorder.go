@@ -288,7 +288,7 @@ func (r *recording) end() error {
 }
 
 func (r *recording) finishResult() {
-	r.res.Records, r.res.Threads, r.res.Wrapped = r.rings.slots, r.rings.threads, r.rings.wrapped
+	r.res.Records, r.res.Threads, r.res.Wrapped = r.rings.slots, len(r.rings.threads), r.rings.wrapped
 	maps.Copy(r.res.Lost, r.rings.lost)
 	if r.target != nil && len(r.rings.procs) == 0 {
 		r.noStubs()
@@ -313,7 +313,10 @@ func (r *recording) finishResult() {
 func (r *recording) writeRest(w *tracefile.Writer) error {
 	r.meta.End = instant()
 	for _, p := range r.rings.procs {
-		r.initial.Processes = append(r.initial.Processes, p.info)
+		known := slices.ContainsFunc(r.initial.Processes, func(q tracefile.Process) bool { return q.Pid == p.pid })
+		if p.info.Name != "" || !known { // it had gone before it could be described
+			r.initial.Processes = append(r.initial.Processes, p.info)
+		}
 	}
 	for _, step := range []func() error{
 		func() error { return r.writeClock(w) },

@@ -21,20 +21,23 @@ type rings struct {
 	gone    map[*control.Area]time.Time // when their processes were found to have ended
 	buf     []uint64
 
-	procs    map[int]*process
-	segments map[int]uint32 // by tid: how many segments it has
+	procs    []*process // in the order in which they were met
+	byArea   map[*control.Area]*process
+	latest   map[int]*control.Area // by process id: where it is now
+	segments map[int]uint32        // by tid: how many segments it has
 	slots    uint64
-	wrapped  int // rings that held more than they could
-	threads  int // with records
+	wrapped  int              // rings that held more than they could
+	threads  map[int]struct{} // with records
 	lost     map[string]uint64
 	late     int // unanswered at the end
 	// ambiguous says which modules' methods can't be told apart, for the user.
 	ambiguous []string
 }
 
-// process is what is remembered of a process when its area is gone.
+// process is what is remembered of a process, and of each program that it executed, when its area is gone.
 type process struct {
 	pid, parent int
+	since       uint64 // counter when it began with this program; 0: it is its first
 	modules     []control.Module
 	used        map[uint32]struct{} // low words of method pointers seen in its rings
 	wide        map[uint64]struct{} // whole method pointers
@@ -42,7 +45,9 @@ type process struct {
 }
 
 func newRings(out *output, o Options) *rings {
-	return &rings{out: out, choose: o.Threads, bytes: o.RingBytes, gone: map[*control.Area]time.Time{}, procs: map[int]*process{}, segments: map[int]uint32{}, lost: map[string]uint64{}}
+	return &rings{out: out, choose: o.Threads, bytes: o.RingBytes, gone: map[*control.Area]time.Time{}, byArea: map[*control.Area]*process{},
+		latest: map[int]*control.Area{}, segments: map[int]uint32{},
+		threads: map[int]struct{}{}, lost: map[string]uint64{}}
 }
 
 // poll finds new processes and threads, notes where quiet ones are, and empties the rings of ended ones. The caller
@@ -62,6 +67,7 @@ func (r *rings) poll() error {
 			r.loseFrom(a)
 			a.Discard()
 			delete(r.gone, a)
+			delete(r.byArea, a)
 			continue
 		}
 		keep = append(keep, a)
@@ -83,9 +89,9 @@ func (r *rings) expired(a *control.Area) bool {
 	return time.Since(since) > linger
 }
 
-// look does one area's part of poll and reports whether its process is gone and all that it recorded written.
+// look does one area's part of poll and reports whether its process has left it and all that it recorded written.
 func (r *rings) look(a *control.Area) (ended bool, err error) {
-	ended = gone(a.Pid()) // before the threads are looked at: what it wrote is all there then
+	ended = r.left(a) || gone(a.Pid()) // before the threads are looked at: what it wrote is all there then
 	r.remember(a)
 	for _, t := range a.Threads() {
 		if !t.On() {
@@ -105,6 +111,16 @@ func (r *rings) look(a *control.Area) (ended bool, err error) {
 	return ended, nil
 }
 
+// left reports whether the process has executed another traced program, and has an area there.
+func (r *rings) left(a *control.Area) bool {
+	next := r.latest[a.Pid()]
+	if next == nil || next == a || r.byArea[next].since == 0 {
+		return false
+	}
+	a.End(r.byArea[next].since)
+	return true
+}
+
 func (r *rings) loseFrom(a *control.Area) {
 	for name, n := range a.Lost() {
 		if n > 0 {
@@ -119,23 +135,32 @@ func (r *rings) discover() error {
 	}
 	as, err := r.session.Areas()
 	r.areas = append(r.areas, as...)
+	for _, a := range as {
+		r.meet(a)
+	}
 	if err != nil {
 		return fmt.Errorf("mapping a new process: %w", err)
 	}
 	return nil
 }
 
+// meet takes up a new area. A process that has left the one that it had has executed another program.
+func (r *rings) meet(a *control.Area) {
+	p := &process{pid: a.Pid(), parent: a.Parent(), used: map[uint32]struct{}{}, wide: map[uint64]struct{}{}}
+	p.info = describe(a.Pid())
+	if p.info.PPid == 0 {
+		p.info.PPid = a.Parent()
+	}
+	if old := r.latest[a.Pid()]; old != nil && (r.byArea[old] == nil || old.Left()) {
+		p.since = a.Started()
+	}
+	r.procs = append(r.procs, p)
+	r.byArea[a], r.latest[a.Pid()] = p, a
+}
+
 // remember keeps what is needed of a process after its end.
 func (r *rings) remember(a *control.Area) {
-	p := r.procs[a.Pid()]
-	if p == nil {
-		p = &process{pid: a.Pid(), parent: a.Parent(), used: map[uint32]struct{}{}, wide: map[uint64]struct{}{}}
-		p.info = describe(a.Pid())
-		if p.info.PPid == 0 {
-			p.info.PPid = a.Parent()
-		}
-		r.procs[a.Pid()] = p
-	}
+	p := r.byArea[a]
 	if m := a.Modules(); len(m) >= len(p.modules) {
 		p.modules = m
 	}
@@ -154,11 +179,11 @@ func (r *rings) collect(a *control.Area, t *control.Thread) error {
 	if cap(s.Slots) > cap(r.buf) {
 		r.buf = s.Slots[:0]
 	}
-	p := r.procs[a.Pid()]
+	p := r.byArea[a]
 	scan(p, s.Slots)
 	r.slots += uint64(len(s.Slots))
 	if len(s.Slots) > 0 {
-		r.threads++
+		r.threads[t.Tid] = struct{}{}
 	}
 	g := &tracefile.Ring{Pid: uint32(a.Pid()), Tid: uint32(t.Tid), Sequence: r.segments[t.Tid], Begin: s.Begin, End: s.End,
 		DroppedOldest: uint64(s.Dropped), Anchors: s.Anchors, Slots: s.Slots}
@@ -208,8 +233,14 @@ func (r *rings) finish() error {
 	if err := r.discover(); err != nil {
 		return err
 	}
-	r.late = control.StopAll(r.areas, patience)
 	var first error
+	var there []*control.Area
+	for _, a := range r.areas {
+		if !r.left(a) {
+			there = append(there, a)
+		}
+	}
+	r.late = control.StopAll(there, patience)
 	for _, a := range r.areas {
 		r.remember(a)
 		for _, t := range a.Threads() {
@@ -249,6 +280,7 @@ func (r *rings) attach(pid int) error {
 	}
 	r.areas = as
 	for _, a := range as {
+		r.meet(a)
 		r.remember(a)
 		for _, t := range a.Threads() {
 			if !t.On() {

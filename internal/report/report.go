@@ -198,7 +198,8 @@ func (r *Report) methods(t *timeline.Trace, o Options) (map[threadKey]recorded, 
 		if err := j.Sum(t.Segments(th), t.Activity(th), tables[th.Space]); err != nil {
 			return nil, fmt.Errorf("sum up thread %d: %w", th.Tid, err)
 		}
-		records[threadKey{th.Pid, th.Tid}] = recorded{th.Name, j.Stats.Records, th.End - th.Begin}
+		k := threadKey{th.Pid, th.Tid}
+		records[k] = recorded{th.Name, records[k].records + j.Stats.Records, records[k].wall + th.End - th.Begin}
 		for name, n := range map[string]uint64{
 			"records_damaged": j.Stats.Damaged, "records_ambiguous_time": j.Stats.Ambiguous,
 		} {

@@ -31,22 +31,28 @@ type MethodName struct {
 // UnknownName is the name of methods that were entered before the first record that is left.
 const UnknownName = "[entered earlier]"
 
-// loadSpaces makes a Space for each process that has modules of its own. Modules with process 0 belong to all.
+// spaceKey names a Space: a process, and the counter since when it executes the program.
+type spaceKey struct {
+	pid   int
+	since uint64
+}
+
+// loadSpaces makes a Space for each process that has modules of its own, and for each program that it executed. Modules with process 0 belong to all.
 func (t *Trace) loadSpaces() error {
 	symbols, err := t.File.Symbols()
 	if err != nil {
 		return err
 	}
-	pids := []int{0}
+	keys := []spaceKey{{}}
 	for _, m := range t.Modules {
-		if m.Pid != 0 && !slices.Contains(pids, m.Pid) {
-			pids = append(pids, m.Pid)
+		if k := (spaceKey{m.Pid, m.Since}); m.Pid != 0 && !slices.Contains(keys, k) {
+			keys = append(keys, k)
 		}
 	}
 	collisions := uint64(0)
-	for _, pid := range pids {
+	for _, k := range keys {
 		sp := &Space{all: t.Modules}
-		ours := func(m *tracefile.Module) bool { return m.Pid == 0 || m.Pid == pid }
+		ours := func(m *tracefile.Module) bool { return m.Pid == 0 || m.Pid == k.pid && m.Since == k.since }
 		for i := range t.Modules {
 			if m := &t.Modules[i]; ours(m) {
 				sp.modules = append(sp.modules, m)
@@ -68,16 +74,16 @@ func (t *Trace) loadSpaces() error {
 			}
 		}
 		collisions += uint64(sp.Methods.Collisions())
-		t.spaces[pid] = sp
+		t.spaces[k] = sp
 	}
 	t.lose("symbols_colliding", collisions)
 	return nil
 }
 
-// space is the address space of a process: its own, or its nearest ancestor's.
-func (t *Trace) space(pid int) *Space {
+// space is the address space of a process at a counter: its own, or its nearest ancestor's.
+func (t *Trace) space(pid int, at uint64) *Space {
 	for range 64 { // a damaged table may hold a cycle
-		if sp := t.spaces[pid]; sp != nil && pid != 0 {
+		if sp := t.newest(pid, at); sp != nil && pid != 0 {
 			return sp
 		}
 		i := slices.IndexFunc(t.Processes.Processes, func(p tracefile.Process) bool { return p.Pid == pid })
@@ -87,13 +93,24 @@ func (t *Trace) space(pid int) *Space {
 		pid = t.Processes.Processes[i].PPid
 	}
 	if len(t.spaces) == 2 { // one process has modules, so they are everybody's
-		for p, sp := range t.spaces {
-			if p != 0 {
+		for k, sp := range t.spaces {
+			if k.pid != 0 {
 				return sp
 			}
 		}
 	}
-	return t.spaces[0]
+	return t.spaces[spaceKey{}]
+}
+
+// newest is the newest of a process's own spaces that is not later than a counter, or nil.
+func (t *Trace) newest(pid int, at uint64) (sp *Space) {
+	best := uint64(0)
+	for k, s := range t.spaces {
+		if k.pid == pid && k.since <= at && (sp == nil || k.since > best) {
+			sp, best = s, k.since
+		}
+	}
+	return sp
 }
 
 // Name is a method's name, from its symbol; or else the module and the offset in its file, or the address.

@@ -29,11 +29,12 @@ type Trace struct {
 	// Problems are what does not stop the reading: damage to the file is in File.Problems instead.
 	Problems []error
 
-	spaces map[int]*Space
+	spaces map[spaceKey]*Space
 	buf    []byte
 }
 
-// Thread is a thread with records.
+// Thread is a thread with records, of one program: a thread whose process executed another one is one Thread for each,
+// in order of time.
 type Thread struct {
 	Pid, Tid uint32
 	Name     string
@@ -53,7 +54,7 @@ type ringRef struct {
 // Load puts a file on the timeline. It reads all kernel events once. It fails only if nothing at all can be shown;
 // other problems are listed in the Trace.
 func Load(r *tracefile.Reader) (*Trace, error) {
-	t := &Trace{File: r, spaces: make(map[int]*Space)}
+	t := &Trace{File: r, spaces: make(map[spaceKey]*Space)}
 	steps := []func() error{
 		t.loadMeta,
 		func() (err error) { t.Processes, err = r.Processes(); return },
@@ -118,15 +119,18 @@ func (t *Trace) loadThreads() {
 	if t.Clock == nil {
 		return
 	}
-	type key struct{ pid, tid uint32 }
+	type key struct {
+		pid, tid uint32
+		space    *Space
+	}
 	byKey := make(map[key]*Thread)
 	last := make(map[key]uint32)
 	clock := t.Clock.Cursor()
 	for section, h := range t.File.RingHeaders() {
-		k := key{h.Pid, h.Tid}
+		k := key{h.Pid, h.Tid, t.space(int(h.Pid), h.Begin)}
 		th := byKey[k]
 		if th == nil {
-			th = &Thread{Pid: h.Pid, Tid: h.Tid, Space: t.space(int(h.Pid)), Begin: clock.Ns(h.Begin)}
+			th = &Thread{Pid: h.Pid, Tid: h.Tid, Space: k.space, Begin: clock.Ns(h.Begin)}
 			byKey[k] = th
 			t.Threads = append(t.Threads, th)
 		}
@@ -140,7 +144,9 @@ func (t *Trace) loadThreads() {
 		t.lose("ring_slots_overwritten", h.DroppedOldest)
 		t.lose("ring_slots_uncertain", h.DroppedNewest)
 	}
-	slices.SortFunc(t.Threads, func(a, b *Thread) int { return cmp.Or(cmp.Compare(a.Pid, b.Pid), cmp.Compare(a.Tid, b.Tid)) })
+	slices.SortFunc(t.Threads, func(a, b *Thread) int {
+		return cmp.Or(cmp.Compare(a.Pid, b.Pid), cmp.Compare(a.Tid, b.Tid), cmp.Compare(a.Begin, b.Begin))
+	})
 }
 
 func (t *Trace) loadKernel() error {

@@ -80,8 +80,11 @@ type Module struct {
 	Start        uint64 `json:"start"`              // of its mappings at run time
 	End          uint64 `json:"end"`
 	Instrumented bool   `json:"instrumented,omitempty"` // it carries stubs
-	UnloadedNs   uint64 `json:"unloaded_ns,omitempty"`  // CLOCK_BOOTTIME ns of dlclose; 0: never
-	Unresolved   string `json:"unresolved,omitempty"`   // why its symbols are missing
+	// Since is the counter when the process began with the program that this belongs to; 0: it is its first. A ring
+	// belongs to the newest program of its process that is not later than the ring's Begin.
+	Since      uint64 `json:"since,omitempty"`
+	UnloadedNs uint64 `json:"unloaded_ns,omitempty"` // CLOCK_BOOTTIME ns of dlclose; 0: never
+	Unresolved string `json:"unresolved,omitempty"`  // why its symbols are missing
 }
 
 // Lost is the lost section. Several add up.
