@@ -1,0 +1,132 @@
+package programs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// startup are functions of the C library's start files, which no compiler run of ours made.
+var startup = []string{"_start", "_init", "_fini", "frame_dummy", "register_tm_clones", "deregister_tm_clones", "__do_global_dtors_aux",
+	"atexit", "__pthread_atfork", "pthread_atfork", "_dl_relocate_static_pie"}
+
+// profile is what callgrind says of the functions with stubs.
+type profile struct {
+	count map[place]uint64
+	pairs map[pair]uint64
+}
+
+// profileOf sums callgrind's calls of functions with stubs. To callgrind a jump into another function is a call, too.
+// That makes three things calls that are none; each is known by its exact place:
+//
+//   - the jump from a function to its .cold part, and the one back: neither leads to a function's entry,
+//   - the jump back from the out-of-line code where a trace point registered its thread: once in each file.
+func profileOf(t *testing.T, arcs []arc, images []*image) profile {
+	t.Helper()
+	byName := map[string]*image{}
+	for _, m := range images {
+		byName[m.name] = m
+	}
+	p := profile{map[place]uint64{}, map[pair]uint64{}}
+	registrations := map[string]uint64{}
+	for _, a := range arcs {
+		m := byName[a.target.object]
+		if m == nil {
+			continue
+		}
+		callee := m.at(a.target.addr)
+		if callee == nil || callee.addr != a.target.addr || callee.entry != callee.addr || ours(callee) {
+			continue
+		}
+		if !callee.stub {
+			t.Errorf("%s has no stub", callee.name)
+			continue
+		}
+		var caller place
+		if m := byName[a.site.object]; m != nil {
+			if m.backFromSlow(a.site.addr) {
+				registrations[m.name] += a.count
+				continue
+			}
+			if f := m.at(a.site.addr); f != nil && !ours(f) {
+				caller = place{m.name, f.entry}
+			}
+		}
+		p.count[a.target] += a.count
+		p.pairs[pair{caller, a.target}] += a.count
+	}
+	for _, m := range images {
+		// The jump is no call to callgrind if it leads behind the start of the same function.
+		if n := registrations[m.name]; n > 1 {
+			t.Errorf("%s: %d trace points came back from registering the one thread", m.name, n)
+		}
+	}
+	return p
+}
+
+// ours reports whether a function is of braid's runtime, or the C library's.
+func ours(f *function) bool {
+	return strings.HasPrefix(f.name, "__braid_") || slices.Contains(startup, f.name)
+}
+
+// compareCounts checks that trace and callgrind have counted the same calls of each function.
+func compareCounts(t *testing.T, c calls, p profile, images []*image) {
+	t.Helper()
+	differing := 0
+	for k := range union(c.count, p.count) {
+		if c.count[k] != p.count[k] {
+			if differing++; differing <= 20 {
+				t.Errorf("%s: braid has %d calls, callgrind %d", nameOf(k, images), c.count[k], p.count[k])
+			}
+		}
+	}
+	if len(c.count) == 0 || differing > 20 {
+		t.Errorf("%d functions, %d differ", len(c.count), differing)
+	}
+}
+
+// comparePairs checks that trace and callgrind have counted the same calls of each function by each other.
+func comparePairs(t *testing.T, c calls, p profile, images []*image) {
+	t.Helper()
+	differing := 0
+	for k := range union(c.pairs, p.pairs) {
+		if c.pairs[k] != p.pairs[k] {
+			if differing++; differing <= 20 {
+				t.Errorf("%s from %s: braid has %d calls, callgrind %d", nameOf(k.callee, images), nameOf(k.caller, images), c.pairs[k], p.pairs[k])
+			}
+		}
+	}
+	if len(c.pairs) == 0 || differing > 20 {
+		t.Errorf("%d pairs, %d differ", len(c.pairs), differing)
+	}
+}
+
+func union[K comparable](a, b map[K]uint64) map[K]uint64 {
+	u := maps.Clone(a)
+	maps.Copy(u, b)
+	return u
+}
+
+func nameOf(p place, images []*image) string {
+	if p == (place{}) {
+		return "[outside]"
+	}
+	for _, m := range images {
+		if m.name == p.object {
+			if f := m.at(p.addr); f != nil {
+				return f.name
+			}
+		}
+	}
+	return fmt.Sprintf("%s+%#x", p.object, p.addr)
+}
+
+// total sums counts.
+func total[K comparable](m map[K]uint64) (n uint64) {
+	for _, c := range m {
+		n += c
+	}
+	return n
+}
