@@ -1,0 +1,82 @@
+package main_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"braid/internal/perfetto/tptest"
+)
+
+var (
+	ringHead  = regexp.MustCompile(`^  pid (\d+) tid (\d+) name `)
+	ringEvent = regexp.MustCompile(`^ +\d+ [0-9a-f]{16} [0-9a-f]{8} (entry|exit|resumed)`)
+)
+
+// calls counts the calls in a file's rings for each thread, "pid tid count", from the text of braid dump: each entry is
+// one, and each exit from a method that was entered before the ring began.
+func calls(t *testing.T, file string) (rows []string) {
+	t.Helper()
+	counts := map[[2]int]int{}
+	var k [2]int
+	depth := 0
+	for line := range strings.Lines(must(t, "dump", "--section", "ring", file)) {
+		if m := ringHead.FindStringSubmatch(line); m != nil {
+			k[0], _ = strconv.Atoi(m[1])
+			k[1], _ = strconv.Atoi(m[2])
+			depth = 0
+		} else if m := ringEvent.FindStringSubmatch(line); m != nil {
+			switch {
+			case m[1] == "resumed":
+				t.Fatalf("the tests' programs never resume: %s", line)
+			case m[1] == "entry":
+				depth++
+				counts[k]++
+			case depth > 0:
+				depth--
+			default:
+				counts[k]++
+			}
+		}
+	}
+	for k, n := range counts {
+		rows = append(rows, fmt.Sprintf("%d %d %d", k[0], k[1], n))
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// checkPerfetto exports a recording of rings that did not wrap and looks at it with Perfetto's own trace processor.
+func checkPerfetto(t *testing.T, file string) *tptest.Trace {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out.pftrace")
+	must(t, "export", file, "-o", out)
+	tr := tptest.Open(t, out)
+	got := tr.Rows(t, `select p.pid, t.tid, count(*) from slice s join thread_track tt on tt.id = s.track_id
+		join thread t using (utid) join process p using (upid) where tt.name is null or tt.name not in ('fsync', 'major fault', 'reclaim')
+		group by 1, 2`)
+	slices.Sort(got)
+	if want := calls(t, file); !slices.Equal(got, want) {
+		t.Errorf("slices for each thread (pid tid count): %v, the rings have %v", got, want)
+	}
+	if n := tr.Orphans(t); n != "0" {
+		t.Errorf("%s slices are on orphan tracks", n)
+	}
+	if open := tr.Rows(t, `select name from slice where dur < 0`); len(open) > 0 {
+		t.Errorf("slices are open: %v", open)
+	}
+	states := map[string]bool{}
+	for _, tid := range tr.Rows(t, `select distinct tid from thread_state join thread using (utid)`) {
+		states[tid] = true
+	}
+	for _, th := range report(t, file).Threads {
+		if th.Running > 0 && !states[strconv.Itoa(th.Tid)] {
+			t.Errorf("thread %d (%s) has no thread_state", th.Tid, th.Name)
+		}
+	}
+	return tr
+}
