@@ -276,6 +276,9 @@ func (r *recording) end() error {
 	if werr == nil {
 		werr = r.out.do(r.writeRest)
 	}
+	if rerr != nil && errors.Is(werr, rerr) {
+		werr = nil // say it once
+	}
 	if err := errors.Join(rerr, kerr, serr, werr); err != nil {
 		r.out.w.Abort()
 		return err

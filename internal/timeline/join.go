@@ -127,6 +127,9 @@ func (j *Joiner) sweep(segments Segments, activity *Activity, to sink) error {
 		}
 		end = s.clock.Ns(seg.End)
 	}
+	if !started { // no segment could be read
+		return nil
+	}
 	if err := s.cut(end); err != nil {
 		return err
 	}

@@ -198,6 +198,17 @@ func TestJoinSegments(t *testing.T) {
 	}
 }
 
+// A thread none of whose segments could be read has no calls.
+func TestJoinNoSegment(t *testing.T) {
+	j := &Joiner{Clock: identity(t), Methods: inline.NewMethods(1)}
+	if err := j.Sum(one(), &Activity{}, new(MethodTable)); err != nil {
+		t.Error(err)
+	}
+	if err := j.Edges(one(), func([]Edge) error { t.Error("edges"); return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestJoinUnwound(t *testing.T) {
 	j := newJoiner(t)
 	got := j.flat(t, one(records("A", 0, "B", 100, "C", 200, "^A", 300, ")", 400)), nil)
