@@ -6,7 +6,7 @@ export CGO_ENABLED = 0
 # Each line: a command that shows that the package is there, and the package.
 NEEDS = gcc:gcc g++:g++ make:make clang:clang clang-19:clang-19 llvm-strip-19:llvm-19 ld:binutils musl-gcc:musl-tools \
 	valgrind:valgrind perf:linux-perf bpftrace:bpftrace bpftool:bpftool \
-	ccache:ccache dpkg-source:dpkg-dev libtool:libtool-bin autoreconf:autoconf cmake:cmake \
+	ccache:ccache dpkg-source:dpkg-dev libtool:libtool-bin autoreconf:autoconf \
 	node:nodejs npm:npm /usr/include/bpf/bpf_helpers.h:libbpf-dev \
 	/usr/include/readline/readline.h:libreadline-dev
 
