@@ -13,7 +13,7 @@ import (
 
 // place is an address in a file as it was linked.
 type place struct {
-	object string // the file's base name
+	object string // as of objectName
 	addr   uint64
 }
 
@@ -57,12 +57,12 @@ func readCallgrind(r io.Reader) ([]arc, error) {
 			call = nil
 		case !ok:
 		case key == "ob":
-			object = filepath.Base(value)
+			object = objectName(value)
 			callee = object
 		case key == "fn":
 			function, callee = value, object
 		case key == "cob":
-			callee = filepath.Base(value)
+			callee = objectName(value)
 		case key == "calls":
 			count, err := strconv.ParseUint(strings.Fields(value)[0], 10, 64)
 			if err != nil {

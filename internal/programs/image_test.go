@@ -13,7 +13,7 @@ import (
 
 // image is what a linked file's symbol table and code say of its functions.
 type image struct {
-	name      string // the file's base name
+	name      string // as of objectName
 	functions []function
 	text      *elf.Section
 	code      []byte
@@ -30,16 +30,12 @@ type function struct {
 
 func openImage(t *testing.T, path string) *image {
 	t.Helper()
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	f, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	m := &image{name: filepath.Base(path), text: f.Section(".text")}
+	m := &image{name: objectName(path), text: f.Section(".text")}
 	if m.code, err = m.text.Data(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +74,14 @@ func openImage(t *testing.T, path string) *image {
 		t.Fatalf("%s: no symbols of the runtime: is it built with braid cc?", path)
 	}
 	return m
+}
+
+// objectName is what a file is called here: callgrind names a library's file, braid the link by which it was loaded.
+func objectName(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	return filepath.Base(path)
 }
 
 // bytes is the code from addr on; it is empty outside of .text.

@@ -1,7 +1,6 @@
 package programs
 
 import (
-	"path/filepath"
 	"testing"
 
 	"braid/inline"
@@ -98,7 +97,7 @@ func locate(t *testing.T, tr *timeline.Trace, th *timeline.Thread, method uint32
 	}
 	for _, m := range tr.Modules {
 		if m.Pid == int(th.Pid) && row.Addr >= m.Start && row.Addr < m.End {
-			return place{filepath.Base(m.Path), row.Addr - m.Bias}
+			return place{objectName(m.Path), row.Addr - m.Bias}
 		}
 	}
 	t.Fatalf("method at %#x is in no module", row.Addr)

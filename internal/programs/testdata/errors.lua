@@ -48,8 +48,10 @@ for _, f in ipairs{function() return 1 + {} end, function() return #5 end, funct
 end
 
 -- Out of stack: of Lua's own, and of C's, and going on after it.
-local depth = 0
-local function down() depth = depth + 1; return 1 + down() end
+local depth, locals = 0, {}
+for i = 1, short and 150 or 1 do locals[i] = "a" .. i end -- large frames fill the stack sooner
+local down = load("local count = ...; local function down() local " .. table.concat(locals, ",") .. "; count(); return 1 + down() end return down")(
+  function() depth = depth + 1 end)
 local ok, m = pcall(down)
 print("overflow", ok, m:match("stack overflow"), depth > 1000)
 local function pattern() return string.gsub("x", "x", pattern) end
