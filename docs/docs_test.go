@@ -2,6 +2,7 @@
 package docs_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +14,9 @@ import (
 	"unicode"
 
 	"braid/internal/doctor"
+	"braid/internal/kevent"
 	"braid/internal/report"
+	"braid/internal/tracefile"
 )
 
 // pages returns every page by its path from this folder.
@@ -81,6 +84,7 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s links to %s, which is not there", name, to)
 				continue
 			}
+			path = strings.TrimPrefix(path, "../docs/")
 			if anchor != "" && !anchors(all[path])[anchor] {
 				t.Errorf("%s links to %s, which has no such heading", name, to)
 			}
@@ -191,5 +195,32 @@ func TestDoctorChecks(t *testing.T) {
 		if !strings.Contains(page, "| `"+c.ID+"` |") {
 			t.Errorf("doctor.md does not describe %s", c.ID)
 		}
+	}
+}
+
+func TestFormat(t *testing.T) {
+	page := pages(t)["format.md"]
+	names := map[string]bool{}
+	for _, ty := range []reflect.Type{reflect.TypeFor[tracefile.Meta](), reflect.TypeFor[tracefile.Processes](),
+		reflect.TypeFor[tracefile.Module](), reflect.TypeFor[tracefile.Lost]()} {
+		fields(ty, names)
+	}
+	for n := range names {
+		if !strings.Contains(page, "`"+n+"`") && !strings.Contains(page, "`"+n+"[]`") {
+			t.Errorf("format.md does not describe the field %s", n)
+		}
+	}
+	kinds := 0
+	for k := range 256 {
+		kind := kevent.Kind(k)
+		size := kevent.Size(kind)
+		row := fmt.Sprintf("| %d | %s | %d |", k, kind, size-kevent.HeaderSize)
+		if size > 0 && !strings.Contains(page, row) {
+			t.Errorf("format.md does not say %s", row)
+		}
+		kinds += min(size, 1)
+	}
+	if kinds < 14 {
+		t.Errorf("only %d kinds of event", kinds)
 	}
 }
