@@ -172,6 +172,9 @@ func (p *picture) chooseThreads() {
 // bounds sets the plot's edges: from the first thread's beginning to the last one's end.
 func (p *picture) bounds() {
 	begin, end := int64(min(p.tr.Meta.Start.BootNs, 1<<61)), int64(min(p.tr.Meta.End.BootNs, 1<<61))
+	if first := p.firstEvent(); len(p.tr.Meta.Command) > 0 && first > begin { // that is the program's exec
+		begin = first
+	}
 	lo, hi := int64(math.MaxInt64), int64(0)
 	for _, t := range p.threads {
 		from, to := int64(math.MaxInt64), int64(0)
@@ -198,10 +201,23 @@ func (p *picture) bounds() {
 		lo, hi = begin, end
 	}
 	if end > begin {
-		lo, hi = max(lo, begin), min(hi, end)
+		lo, hi = max(lo, int64(min(p.tr.Meta.Start.BootNs, 1<<61))), min(hi, end)
 	}
 	p.lo, p.hi = lo, max(hi, lo+1000)
 	p.scale = (p.width - gutter - margin) / float64(p.hi-p.lo)
+}
+
+// firstEvent is the time of the first kernel event, or 0.
+func (p *picture) firstEvent() int64 {
+	for chunk, err := range p.tr.File.Events() {
+		if err != nil {
+			break
+		}
+		if h, _, _, err := kevent.Next(chunk); err == nil {
+			return int64(min(h.Time, 1<<61))
+		}
+	}
+	return 0
 }
 
 // x is a time's place within the plot, which it does not leave.
