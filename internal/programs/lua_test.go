@@ -91,7 +91,7 @@ func TestLuaCounts(t *testing.T) {
 					t.Fatalf("%+v", o)
 				}
 				c := readTrace(t, file)
-				compareCounts(t, c, profileOf(t, arcs, images), images)
+				compareCounts(t, c, profileOf(t, arcs, 1, images), images)
 				t.Logf("%d calls of %d functions", total(c.count), len(c.count))
 			})
 		}
@@ -110,7 +110,7 @@ func TestLuaPairs(t *testing.T) {
 				if o.code != 0 || lastOf(o.stdout) != "done" {
 					t.Fatalf("%+v", o)
 				}
-				c, p := readTrace(t, file), profileOf(t, arcs, images)
+				c, p := readTrace(t, file), profileOf(t, arcs, 1, images)
 				compareCounts(t, c, p, images)
 				comparePairs(t, c, p, images)
 				for k, n := range c.left {

@@ -140,7 +140,7 @@ func TestZlibCounts(t *testing.T) {
 						if o.code != 0 {
 							t.Fatalf("%+v", o)
 						}
-						c, p := readTrace(t, file), profileOf(t, arcs, images)
+						c, p := readTrace(t, file), profileOf(t, arcs, 1, images)
 						compareCounts(t, c, p, images)
 						if flags == withoutTailCalls {
 							comparePairs(t, c, p, images)
