@@ -271,7 +271,7 @@ func (t *Thread) clear(r ring) {
 }
 
 // StopAll asks every recording thread of the areas to stop and waits until all have answered or patience is over. It
-// returns how many did not answer.
+// returns how many did not answer. Threads that were killed need not.
 func StopAll(areas []*Area, patience time.Duration) int {
 	var wait []*Thread
 	for _, a := range areas {
@@ -286,7 +286,7 @@ func StopAll(areas []*Area, patience time.Duration) int {
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Microsecond) {
 		rest := wait[:0]
 		for _, t := range wait {
-			if !t.Stopped() {
+			if !t.Stopped() && !t.Gone() {
 				rest = append(rest, t)
 			}
 		}
@@ -295,11 +295,5 @@ func StopAll(areas []*Area, patience time.Duration) int {
 			break
 		}
 	}
-	n := 0
-	for _, t := range wait {
-		if !t.Gone() {
-			n++
-		}
-	}
-	return n
+	return len(wait)
 }

@@ -14,6 +14,17 @@ type Segment struct {
 	// Continues says that it begins where the segment before ended: no record lies between the two. Then methods that
 	// were open go on; otherwise they are cut.
 	Continues bool
+	// Ended is when the thread ended, CLOCK_BOOTTIME ns, if that is known and before Segment.End; otherwise 0. Methods
+	// that are open are cut there.
+	Ended int64
+}
+
+// end is when the segment ends.
+func (seg *Segment) end(c *ClockCursor) int64 {
+	if seg.Ended != 0 {
+		return seg.Ended
+	}
+	return c.Ns(seg.End)
 }
 
 // Segments gives a thread's segments in the order in which they were recorded. Each one may be overwritten when the
@@ -125,7 +136,7 @@ func (j *Joiner) sweep(segments Segments, activity *Activity, to sink) error {
 		if err := s.segment(seg); err != nil {
 			return err
 		}
-		end = s.clock.Ns(seg.End)
+		end = seg.end(&s.clock)
 	}
 	if !started { // no segment could be read
 		return nil
@@ -240,7 +251,7 @@ func (s *sweep) segment(seg *Segment) error {
 			return err
 		}
 	}
-	s.to(s.clock.Ns(seg.End))
+	s.to(seg.end(&s.clock))
 	return nil
 }
 

@@ -198,6 +198,23 @@ func TestJoinSegments(t *testing.T) {
 	}
 }
 
+// What was open when a thread was killed ends with the thread, not when its recorder found out.
+func TestJoinEnded(t *testing.T) {
+	j := &Joiner{Clock: identity(t), Methods: inline.NewMethods(1)}
+	seg := records("A", 100, "B", 200)
+	seg.End, seg.Ended = start+10_000, int64(start)+300
+	var got [][2]int64
+	err := j.Slices(one(seg), &Activity{}, func(batch []Slice) error {
+		for _, s := range batch {
+			got = append(got, [2]int64{s.Begin - int64(start), s.End - int64(start)})
+		}
+		return nil
+	})
+	if want := [][2]int64{{200, 300}, {100, 300}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("slices %v, want %v (%v)", got, want, err)
+	}
+}
+
 // A thread none of whose segments could be read has no calls.
 func TestJoinNoSegment(t *testing.T) {
 	j := &Joiner{Clock: identity(t), Methods: inline.NewMethods(1)}

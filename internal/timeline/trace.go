@@ -200,6 +200,7 @@ func (t *Trace) loadKernel() error {
 func (t *Trace) Segments(th *Thread) Segments {
 	return func(yield func(*Segment, error) bool) {
 		whole := true
+		clock := t.Clock.Cursor()
 		for _, ref := range th.rings {
 			ring, buf, err := t.File.Ring(ref.section, t.buf)
 			t.buf = buf
@@ -218,6 +219,9 @@ func (t *Trace) Segments(th *Thread) Segments {
 			}
 			seg := &Segment{Segment: ring.Segment(), Continues: ref.continues && whole}
 			whole = true
+			if a := t.Kernel.Thread(th.Tid); a != nil && a.End >= clock.Ns(ring.Begin) && a.End < clock.Ns(ring.End) {
+				seg.Ended = a.End // the recorder only saw later that it had gone
+			}
 			if !yield(seg, nil) {
 				return
 			}
