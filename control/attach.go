@@ -43,7 +43,10 @@ func Attach(pid int) ([]*Area, error) {
 		if err != nil {
 			return out, err
 		}
-		a, err := mapArea(m, off)
+		var a *Area
+		if err = claim(m.f, off, 1); err == nil {
+			a, err = mapArea(m, off)
+		}
 		m.close()
 		if err != nil {
 			return out, fmt.Errorf("process %d: %w", pid, err)

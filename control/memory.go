@@ -45,6 +45,22 @@ func seal(f *os.File) error {
 	return fmt.Errorf("%w: %s can't be sealed against shrinking", ErrArena, f.Name())
 }
 
+// ErrBusy says that another recorder is at work on a process. Two would stop each other's threads.
+var ErrBusy = errors.New("another braid is recording it: wait until that one has ended")
+
+// claim keeps other recorders from part of a memory file until f is closed, or its recorder has died. The lock belongs to
+// the open file (F_OFD_SETLK, fcntl(2)); programs know nothing of it.
+func claim(f *os.File, off, length int64) error {
+	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Whence: unix.SEEK_SET, Start: off, Len: length})
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return ErrBusy
+	}
+	if err != nil {
+		return fmt.Errorf("claiming an arena: %w", err)
+	}
+	return nil
+}
+
 // Area is one process's arena, mapped. Its methods may be called from one goroutine at a time; the program runs on
 // meanwhile. Close it when done; the program goes on as it is.
 type Area struct {

@@ -37,6 +37,10 @@ func NewSession(policy uint32, ringBytes uint64) (*Session, error) {
 		f.Close()
 		return nil, err
 	}
+	if err := claim(f, 0, 0); err != nil { // all of it
+		f.Close()
+		return nil, err
+	}
 	page, err := unix.Mmap(fd, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		f.Close()

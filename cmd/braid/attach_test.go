@@ -178,6 +178,43 @@ func TestAttachNonexistent(t *testing.T) {
 	}
 }
 
+// Two recorders would take each other's threads away: the second one is refused, until the first has ended.
+func TestSecondRecorder(t *testing.T) {
+	for _, launched := range []bool{false, true} {
+		file := filepath.Join(t.TempDir(), "out.braid")
+		var p *running
+		var first *exec.Cmd
+		var pid int
+		if launched {
+			p = start(t, command(t, "record", "-o", file, "--", programs["target"], "serve", "1"))
+			pid = p.expect("main")
+		} else {
+			p, pid, _ = serve(t, "target", 1)
+			first = command(t, "record", "-o", file, "-p", fmt.Sprint(pid))
+			if err := first.Start(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "recording", func() bool { return traced(pid) })
+		}
+		o := braid(t, "record", "--for", "200ms", "-p", fmt.Sprint(pid))
+		if o.code != 1 || !strings.Contains(o.stderr, fmt.Sprintf("process %d: another braid is recording it", pid)) {
+			t.Errorf("launched %v: exit code %d, %s", launched, o.code, o.stderr)
+		}
+		if first != nil {
+			if err := first.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			if code := waitCode(t, first); code != 0 {
+				t.Errorf("the first recorder ended with %d", code)
+			}
+			again, _ := record(t, 0, "--for", "200ms", "-p", fmt.Sprint(pid))
+			consistent(t, report(t, again))
+		}
+		p.unharmed()
+		consistent(t, report(t, file))
+	}
+}
+
 // A recorder that is killed harms nobody, and its target can be recorded again.
 func TestRecorderKilled(t *testing.T) {
 	dir := t.TempDir()
@@ -230,13 +267,7 @@ func TestFor(t *testing.T) {
 // Without root, methods are recorded; of one's own processes only.
 func TestWithoutRoot(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chown(dir, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
-	open := filepath.Dir(dir) // t.TempDir is closed to others
-	if err := os.Chmod(open, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	openTo(t, dir)
 	asNobody := func(c *exec.Cmd) *exec.Cmd {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		c.Dir = dir
