@@ -1,24 +1,30 @@
 // Package control starts, stops, drains and watches the threads of traced programs from outside, through memory that it
-// shares with them. It uses no signal, no ptrace and never stops a thread; the traced thread executes no lock, no atomic
-// read-modify-write and no fence on its hot path.
+// shares with them. It uses no signal, no ptrace and never stops a thread; the traced thread executes no lock, no fence,
+// and no read-modify-write that other processors take part in.
 //
-// Two words of each thread's control block carry the protocol:
+// Three words of each thread's control block carry the protocol:
 //
 //	cursor   address of the next slot, with a tag in its low bits: on (1), attend (3), off (0)
 //	mask     ~ring size; the trace point ands it into the advanced cursor, which wraps the ring
+//	done     address of the last slot that was written
 //
-// The trace point is: load cursor; leave if off; write the record; cursor = (cursor+8) & mask; store cursor.
+// The trace point is: load cursor; leave if off; read the counter; next = (cursor+8) & mask; move cursor from what was
+// loaded to next, or begin again; write the record; store done. The move is one instruction to the thread's own signal
+// handlers (cmpxchg without a lock prefix on amd64) and a plain store to everyone else.
 //
-// To stop a thread, this package clears bit 0 of mask. The next trace point writes its record, advances, and by the same
-// "and" loses the on bit: the stored cursor is off and says exactly where the thread ended. So stopping costs the hot
-// path no instruction.
+// To stop a thread, this package clears bit 0 of mask. The next trace point reserves its slot, and by the same "and"
+// loses the on bit: the stored cursor is off and says exactly where the thread ends. So stopping costs the hot path no
+// instruction.
 //
 // Invariants, with what would happen otherwise:
 //
 //	C1  While a cursor is on, only its thread stores it. The recorder stores a cursor only after it has read it as off.
 //	    Otherwise a store of the thread that is under way would bring the old value back and the stop or start be lost.
-//	C2  A record is written before the cursor that covers it is stored. Otherwise the recorder could read a slot that is
-//	    not there yet. (amd64 keeps stores in order; a weakly ordered processor needs a release store.)
+//	C2  A slot is reserved (cursor) before it is written, and done is stored after it is written. So what is behind done
+//	    is written, and between done and cursor is at most one record that is not, unless a signal handler has recorded
+//	    within a stub. The recorder waits a moment for done to catch up; a record that a killed thread never wrote is
+//	    left out. Otherwise a copy could hold what the slot held a lap before. (amd64 keeps stores in order; a weakly
+//	    ordered processor needs a release store of done.)
 //	C3  mask is written before the cursor that starts a thread. Otherwise the thread could advance by an old mask.
 //	C4  After the stop bit is cleared, a thread that has not answered can publish at most two more records: one whose
 //	    mask was loaded before, and the one that answers. A record has at most two slots. So the four slots behind the

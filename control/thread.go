@@ -183,8 +183,37 @@ type Segment struct {
 	Exact bool
 	// Dropped counts the oldest slots that were left out because an unanswered thread may be writing there (C4).
 	Dropped int
+	// DroppedNewest counts the newest slots that were left out because they are reserved but not written (C2).
+	DroppedNewest int
 	// Gone says that the thread has ended.
 	Gone bool
+}
+
+// settling is how long a thread that has stopped, or is about to, may take to write the record that it has a slot for.
+const settling = 5 * time.Millisecond
+
+// unwritten returns how many slots before the cursor's are reserved and not written: none, after a moment, unless the
+// thread was killed or has lost its processor just there. The record has at most two slots; where more are missing, a
+// signal handler has recorded within a stub, and what is behind done is written.
+func (t *Thread) unwritten(r ring, pos uint64) uint64 {
+	n := r.bytes / 8
+	for deadline := time.Now().Add(settling); ; time.Sleep(20 * time.Microsecond) {
+		done := atomic.LoadUint64(&t.block.Done)
+		if done == 0 {
+			return min(pos, 2)
+		}
+		at, ok := r.slot(done)
+		if !ok {
+			return 0
+		}
+		missing := (pos + n - 1 - at) % n
+		if missing == 0 || missing > 2 {
+			return 0
+		}
+		if t.Gone() || time.Now().After(deadline) {
+			return missing
+		}
+	}
 }
 
 // Collect copies what the thread recorded. Ask it to stop first, and give it a moment: for a thread that has stopped or
@@ -203,11 +232,13 @@ func (t *Thread) Collect(buf []uint64) (Segment, error) {
 		return s, fmt.Errorf("%w: cursor %#x of thread %d is outside its ring", ErrArena, c, t.Tid)
 	}
 	n := r.bytes / 8
+	missing := t.unwritten(r, pos) // before anything is copied
 	var end [8]byte
 	if _, err := t.area.mem.f.ReadAt(end[:], r.off+int64(n-1)*8); err != nil {
 		return s, fmt.Errorf("reading a ring: %w", err)
 	}
-	wrapped := end != [8]byte{}
+	done, ok := r.slot(atomic.LoadUint64(&t.block.Done))
+	wrapped := end != [8]byte{} || ok && done >= pos
 	size, from := pos, uint64(0)
 	if wrapped {
 		size, from = n, pos
@@ -216,6 +247,9 @@ func (t *Thread) Collect(buf []uint64) (Segment, error) {
 			size, from = n-4, pos+4
 		}
 	}
+	missing = min(missing, size)
+	size -= missing
+	s.DroppedNewest = int(missing)
 	if uint64(cap(buf)) < size {
 		buf = make([]uint64, size)
 	}

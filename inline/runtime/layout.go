@@ -36,10 +36,11 @@ const (
 	MemoryName = "/memfd:braid"
 )
 
-// Block mirrors struct braid_block. Cursor and Mask are shared with the running program: access them atomically.
+// Block mirrors struct braid_block. Cursor, Mask and Done are shared with the running program: access them atomically.
 type Block struct {
 	Cursor    uint64
 	Mask      uint64
+	Done      uint64
 	RingAddr  uint64
 	RingBytes uint64
 	RingOff   uint64
@@ -51,7 +52,7 @@ type Block struct {
 	Thread    uint64
 	Exit      uint64
 	Comm      [16]byte
-	Reserved  [4]uint64
+	Reserved  [3]uint64
 }
 
 // Module mirrors struct braid_module.

@@ -13,39 +13,6 @@ const (
 	symIdle = "__braid_idle"
 )
 
-// head is every stub's beginning: find the control block, read the cursor, leave if off. It ends with the cursor in
-// c and the control block's address in t. pre spills what t and c hold; restore brings it back before the slow path, whose
-// own stack use overwrites the red zone. The caller restores behind the label that head returns.
-func (in *inserter) head(p *part, t, c string, pre, restore []string) (done string) {
-	in.n++
-	again, slow := fmt.Sprintf(".Lbraid_r%d", in.n), fmt.Sprintf(".Lbraid_s%d", in.n)
-	done = fmt.Sprintf(".Lbraid_d%d", in.n)
-	in.declare()
-	in.line(again + ":")
-	for _, l := range pre {
-		in.line("\t" + l)
-	}
-	in.line("\tmovq\t" + symTLS + "@gottpoff(%rip), %" + t)
-	in.line("\tmovq\t%fs:(%" + t + "), %" + t)
-	in.line("\tmovq\t(%" + t + "), %" + c)
-	in.line("\ttestb\t$3, %" + c + low(c))
-	in.line("\tjz\t" + done)
-	in.line("\tjp\t" + slow)
-	p.slow = append(p.slow, slow+":")
-	for _, l := range restore {
-		p.slow = append(p.slow, "\t"+l)
-	}
-	p.slow = append(p.slow, "\tcall\t"+symSlow, "\tjmp\t"+again)
-	return done
-}
-
-func low(r string) string {
-	if r[1] >= '0' && r[1] <= '9' {
-		return "b"
-	}
-	return ""
-}
-
 func (in *inserter) declare() {
 	if in.declared {
 		return
@@ -84,32 +51,21 @@ func (in *inserter) emitEntry(p *part) {
 		return
 	}
 	in.att(func() {
-		var pre, restore []string
+		var around, inside [][2]string
 		if chain {
-			pre, restore = []string{"movq\t%r10, -24(%rsp)"}, []string{"movq\t-24(%rsp), %r10"}
-		}
-		done := in.head(p, "r11", "r10", pre, restore)
-		if saveRAX {
-			in.line("\tmovq\t%rax, -16(%rsp)")
-		}
-		if saveRDX {
-			in.line("\tmovq\t%rdx, -8(%rsp)")
-		}
-		in.line("\trdtsc")
-		in.line("\tleal\t" + p.label + "(%rip), %edx")
-		in.line("\tmovl\t%edx, -1(%r10)")
-		in.line("\tmovl\t%eax, 3(%r10)")
-		if saveRDX {
-			in.line("\tmovq\t-8(%rsp), %rdx")
+			around = append(around, [2]string{"%r10", "-24(%rsp)"})
 		}
 		if saveRAX {
-			in.line("\tmovq\t-16(%rsp), %rax")
+			inside = append(inside, [2]string{"%rax", "-16(%rsp)"})
 		}
-		in.publish("r11", "r10")
-		in.line(done + ":")
-		for _, l := range restore {
-			in.line("\t" + l)
+		if saveRDX {
+			inside = append(inside, [2]string{"%rdx", "-8(%rsp)"})
 		}
+		in.point(p, around, inside, oneSlot, "movl\t%eax, %edx",
+			"leal\t"+p.label+"(%rip), %r10d",
+			"movl\t%r10d, -1(%rax)",
+			"movl\t%edx, 3(%rax)",
+			written)
 	})
 }
 
@@ -130,12 +86,6 @@ func (in *inserter) clock(saveRAX, saveRDX bool) {
 	}
 }
 
-func (in *inserter) publish(t, c string) {
-	in.line("\taddq\t$8, %" + c)
-	in.line("\tandq\t8(%" + t + "), %" + c)
-	in.line("\tmovq\t%" + c + ", (%" + t + ")")
-}
-
 // emitReturn writes the stub before a return.
 func (in *inserter) emitReturn(p *part) {
 	in.res.Exits++
@@ -144,16 +94,10 @@ func (in *inserter) emitReturn(p *part) {
 		return
 	}
 	in.att(func() {
-		done := in.head(p, "r11", "r10", nil, nil)
-		in.line("\tmovq\t%rax, %r8")
-		in.line("\tmovq\t%rdx, %r9")
-		in.line("\trdtsc")
-		in.line("\tshlq\t$32, %rax")
-		in.line("\tmovq\t%rax, -1(%r10)")
-		in.publish("r11", "r10")
-		in.line("\tmovq\t%r8, %rax")
-		in.line("\tmovq\t%r9, %rdx")
-		in.line(done + ":")
+		in.point(p, nil, [][2]string{{"%rax", "%r8"}, {"%rdx", "%r9"}}, oneSlot,
+			"shlq\t$32, %rax\n\tmovq\t%rax, %rdx",
+			"movq\t%rdx, -1(%rax)",
+			written)
 	})
 }
 
@@ -163,59 +107,99 @@ func (in *inserter) emitTail(p *part, target string) {
 	if in.o.ClockOnly {
 		return // a workload for measuring makes no tail calls
 	}
-	t, c := "r11", "r10"
-	var pre, restore []string
-	spill := func(r, slot string) {
-		pre = append(pre, "movq\t%"+r+", "+slot)
-		restore = append(restore, "movq\t"+slot+", %"+r)
-	}
+	var around [][2]string
 	if strings.Contains(target, "r11") {
-		spill("r11", "-88(%rsp)")
+		around = append(around, [2]string{"%r11", "-88(%rsp)"})
 	}
 	if p.nested || p.usesR10 || strings.Contains(target, "r10") || isNested(strings.TrimSuffix(target, "@PLT")) {
-		spill("r10", "-96(%rsp)")
+		around = append(around, [2]string{"%r10", "-96(%rsp)"})
 	}
 	in.att(func() {
-		done := in.head(p, t, c, pre, restore)
-		in.line("\tmovq\t%rax, -104(%rsp)")
-		in.line("\tmovq\t%rdx, -112(%rsp)")
-		in.line("\trdtsc")
-		in.line("\tshlq\t$32, %rax")
-		in.line("\tmovq\t%rax, -1(%r10)")
-		in.line("\tmovq\t-104(%rsp), %rax")
-		in.line("\tmovq\t-112(%rsp), %rdx")
-		in.publish(t, c)
-		in.line(done + ":")
-		for _, l := range restore {
-			in.line("\t" + l)
-		}
+		in.point(p, around, [][2]string{{"%rax", "-104(%rsp)"}, {"%rdx", "-112(%rsp)"}}, oneSlot,
+			"shlq\t$32, %rax\n\tmovq\t%rax, %rdx",
+			"movq\t%rdx, -1(%rax)",
+			written)
 	})
 }
 
 // emitResume writes the stub behind a call that can return twice: a record of two slots that names the method which
-// has control again. Both slots are published at once; bit 0 is put back between them in case a stop clears it.
+// has control again.
 func (in *inserter) emitResume(p *part) {
 	if p.label == "" || in.o.ClockOnly {
 		return
 	}
 	in.res.Resumes++
 	in.att(func() {
-		done := in.head(p, "r11", "r10", nil, nil)
-		in.line("\tmovq\t%rax, %r8")
-		in.line("\tleaq\t" + p.label + "(%rip), %rax")
-		in.line("\tmovq\t%rax, -1(%r10)")
-		in.line("\taddq\t$8, %r10")
-		in.line("\tandq\t8(%r11), %r10")
-		in.line("\torq\t$1, %r10")
-		in.line("\tmovq\t%rdx, %r9")
-		in.line("\trdtsc")
-		in.line("\tmovl\t$2, -1(%r10)")
-		in.line("\tmovl\t%eax, 3(%r10)")
-		in.publish("r11", "r10")
-		in.line("\tmovq\t%r8, %rax")
-		in.line("\tmovq\t%r9, %rdx")
-		in.line(done + ":")
+		in.point(p, nil, [][2]string{{"%rax", "%r8"}, {"%rdx", "%r9"}}, twoSlots, "movl\t%eax, %edx",
+			"leaq\t"+p.label+"(%rip), %r10",
+			"movq\t%r10, -1(%rax)",
+			"movl\t$2, -1(%rcx)",
+			"movl\t%edx, 3(%rcx)",
+			"movq\t%rcx, 16(%r11)")
 	})
+}
+
+// How a record's slots are reserved: from the cursor in r10, the next cursor in r10. A record of two slots leaves the
+// second one's address in rcx; bit 0 is put back in it in case a stop clears it.
+const (
+	oneSlot  = "addq\t$8, %r10\n\tandq\t8(%r11), %r10"
+	twoSlots = oneSlot + "\n\torq\t$1, %r10\n\tmovq\t%r10, %rcx\n\t" + oneSlot
+)
+
+// written tells the recorder that the slot at rax is.
+const written = "movq\t%rax, 16(%r11)"
+
+// point writes one trace point. around is kept from before it to behind it, also when tracing is off: what the stub's
+// own two registers hold. inside is kept while the counter is read. stash moves the counter, in eax, to edx.
+// write writes the record to the slot at rax, and may use r10 and edx.
+//
+// The order is: read the counter, reserve the slot, write the record. cmpxchg without a lock prefix is one instruction to
+// signals, if not to other processors, and no other processor writes a cursor that is on. So a signal handler with trace
+// points of its own finds the cursor before the reservation, and this point begins again behind the handler's records,
+// or after it, and the handler's records stand behind this one's slot. Nothing is lost or out of order.
+func (in *inserter) point(p *part, around, inside [][2]string, reserve, stash string, write ...string) {
+	in.n++
+	label := func(kind string) string { return fmt.Sprintf(".Lbraid_%s%d", kind, in.n) }
+	again, slow, off, clock, lost, put := label("r"), label("s"), label("d"), label("c"), label("l"), label("p")
+	in.declare()
+	in.line(again + ":")
+	for _, k := range around {
+		in.line("\tmovq\t" + k[0] + ", " + k[1])
+	}
+	in.line("\tmovq\t" + symTLS + "@gottpoff(%rip), %r11")
+	in.line("\tmovq\t%fs:(%r11), %r11")
+	in.line("\tmovq\t(%r11), %r10")
+	in.line("\ttestb\t$3, %r10b")
+	in.line("\tjz\t" + off)
+	in.line("\tjp\t" + slow)
+	for _, k := range inside {
+		in.line("\tmovq\t" + k[0] + ", " + k[1])
+	}
+	in.line(clock + ":")
+	in.line("\trdtsc")
+	in.line("\t" + stash)
+	in.line("\tmovq\t%r10, %rax")
+	in.line("\t" + reserve)
+	in.line("\tcmpxchgq\t%r10, (%r11)")
+	in.line("\tjne\t" + lost)
+	for _, l := range write {
+		in.line("\t" + l)
+	}
+	in.line(put + ":")
+	for _, k := range inside {
+		in.line("\tmovq\t" + k[1] + ", " + k[0])
+	}
+	in.line(off + ":")
+	for _, k := range around {
+		in.line("\tmovq\t" + k[1] + ", " + k[0])
+	}
+	p.slow = append(p.slow, slow+":")
+	for _, k := range around { // the slow path's own stack use overwrites the red zone
+		p.slow = append(p.slow, "\tmovq\t"+k[1]+", "+k[0])
+	}
+	p.slow = append(p.slow, "\tcall\t"+symSlow, "\tjmp\t"+again,
+		// The cursor moved: a signal handler recorded something. rax is where it is now.
+		lost+":", "\tmovq\t%rax, %r10", "\ttestb\t$3, %al", "\tjz\t"+put, "\tjnp\t"+clock, "\tjmp\t"+put)
 }
 
 // instruction handles one instruction line of a part that gets stubs.

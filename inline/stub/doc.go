@@ -5,11 +5,14 @@
 // stub is never called: it is a handful of instructions in place. The price is that the compiler does not know of
 // it, so a stub may only touch what no code around it can hold a value in. For the amd64 psABI that is:
 //
-//	place        scratch registers used        kept in the red zone        argued by
-//	entry        r10, r11, rax                 rdx; rax and r10 if live    nothing of the function has run
-//	return       rcx r8 r9 r10 r11             nothing                     only rax, rdx, xmm0-1, st0-1 carry results
-//	tail call    r10, r11                      rax, rdx; r10 if used       the frame is gone, arguments are live
-//	second return  r8 r9 r10 r11               nothing                     a call has just clobbered them
+//	place          registers used      kept meanwhile                       argued by
+//	entry          r10, r11, rax, rdx  rdx, rax if live: red zone; also r10 nothing of the function has run
+//	return         r8 to r11, rax, rdx rax in r8, rdx in r9                 only rax, rdx, xmm0-1, st0-1 carry results
+//	tail call      r10, r11, rax, rdx  rax, rdx: red zone; also r10, r11    the frame is gone, arguments are live
+//	second return  rcx, r8 to r11,     rax in r8, rdx in r9                 a call has just clobbered the rest
+//	               rax, rdx
+//
+// At entry and before a tail call, r10 is kept if it can hold a static chain, and r11 if the jump goes through it.
 //
 // Flags are dead at all four. The red zone (128 bytes below rsp) is free at entry, and at a return or a tail call the
 // frame has been given back. gcc must run with -fno-ipa-ra, or a caller might rely on a callee leaving a call-clobbered
@@ -21,9 +24,12 @@
 //	c = t.cursor
 //	if c & 3 == 0: done                        (off)
 //	if c & 3 == 3: call the slow path, again   (register this thread)
-//	[c-1] = counter<<32 | method               (0 for an exit)
-//	c = (c + 8) & t.mask                       (wraps the ring; clears bit 0 when a stop is asked for)
-//	t.cursor = c
+//	repeat
+//	    now = counter
+//	    next = (c + 8) & t.mask                (wraps the ring; clears bit 0 when a stop is asked for)
+//	until t.cursor goes from c to next         (against this thread's own signal handlers only: no lock prefix)
+//	[c-1] = now<<32 | method                   (0 for an exit)
+//	t.done = c
 //
 // The cursor carries bit 0 while tracing is on, so that "on", "where" and "stopped, and exactly here" are one word
 // that only its thread writes while it is on. See docs/protocol.md.

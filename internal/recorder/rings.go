@@ -186,7 +186,7 @@ func (r *rings) collect(a *control.Area, t *control.Thread) error {
 		r.threads[t.Tid] = struct{}{}
 	}
 	g := &tracefile.Ring{Pid: uint32(a.Pid()), Tid: uint32(t.Tid), Sequence: r.segments[t.Tid], Begin: s.Begin, End: s.End,
-		DroppedOldest: uint64(s.Dropped), Anchors: s.Anchors, Slots: s.Slots}
+		DroppedNewest: uint64(s.DroppedNewest), DroppedOldest: uint64(s.Dropped), Anchors: s.Anchors, Slots: s.Slots}
 	copy(g.Name[:], t.Name())
 	for f, on := range map[tracefile.RingFlags]bool{tracefile.RingComplete: s.Complete, tracefile.RingExited: s.Gone,
 		tracefile.RingExactEnd: s.Exact, tracefile.RingProcessGone: s.Gone && gone(a.Pid())} {

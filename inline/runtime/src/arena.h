@@ -48,9 +48,11 @@ typedef unsigned int braid_u32;
 #define BRAID_EXITING 3u
 
 struct braid_block {
-	/* The hot words: a trace point reads both and writes the first. 64-byte aligned. */
+	/* The hot words, which a trace point uses. 64-byte aligned. */
 	braid_u64 cursor;      /* tagged address of the next slot; by the thread while on, by the recorder while off */
 	braid_u64 mask;        /* ~ring_bytes; the recorder clears bit 0 to ask for a stop */
+	braid_u64 done;        /* tagged address of the last slot that was written; by the thread. Behind it, up to cursor,
+	                          a slot is reserved but not yet written */
 	braid_u64 ring_addr;   /* in the program; a multiple of 2 * ring_bytes; 0 until the ring exists */
 	braid_u64 ring_bytes;  /* a power of two */
 	braid_u64 ring_off;    /* of the ring, from the area's start */
@@ -63,7 +65,7 @@ struct braid_block {
 	braid_u64 thread;      /* the thread pointer, which with tid names a thread within a process */
 	braid_u64 exit;        /* counter when the thread's exit hook ran, or 0 */
 	char comm[16];         /* the thread's name when it registered, or when it ended */
-	braid_u64 reserved[4];
+	braid_u64 reserved[3];
 };
 
 struct braid_module {

@@ -43,6 +43,7 @@ HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b)
 		return;
 	}
 	b->start = braid_counter();
+	b->done = 0;
 	__atomic_store_n(&b->mask, ~b->ring_bytes, __ATOMIC_RELEASE);
 	__atomic_store_n(&b->cursor, b->ring_addr | BRAID_ON, __ATOMIC_RELEASE);
 }
