@@ -116,7 +116,7 @@ type part struct {
 	entered bool     // the entry stub is in place, or there is to be none
 	endbr   bool     // the landing pad instruction has been seen
 	label   string   // local label at the function's address
-	slow    []string // out-of-line code, to be placed behind the function
+	slow    []string // out-of-line code, to be placed at the part's end
 	nested  bool     // r10 may carry a static chain
 	usesR10 bool
 	body    []instr
@@ -128,6 +128,7 @@ type inserter struct {
 	gcc       bool
 	intel     bool
 	app       bool // within inline assembly
+	cfi       bool // between .cfi_startproc and .cfi_endproc
 	section   string
 	types     map[string]bool // symbols that .type declared functions
 	resolvers map[string]bool
@@ -165,10 +166,12 @@ func (in *inserter) one(lines [][]byte, i int) {
 	case in.app || trim == "" || trim[0] == '#':
 	case trim[0] == '.' && !isLabel(trim):
 		in.directive(trim)
-		if in.cur != nil && strings.HasPrefix(trim, ".cfi_endproc") {
-			in.out = append(in.out, raw...)
-			in.flush(in.cur, true)
-			return
+		switch {
+		case strings.HasPrefix(trim, ".cfi_startproc"):
+			in.cfi = true
+		case strings.HasPrefix(trim, ".cfi_endproc"):
+			in.flush(in.cur)
+			in.cfi = false
 		}
 		if strings.HasPrefix(trim, ".size") {
 			in.size(trim)
@@ -184,6 +187,9 @@ func (in *inserter) one(lines [][]byte, i int) {
 		}
 		if in.cur != nil && !in.cur.entered && !debugLabel(name) {
 			in.enter()
+		}
+		if endLabel(name) {
+			in.flush(in.cur)
 		}
 	case in.cur != nil && !in.cur.skip:
 		in.instruction(raw, text)
@@ -325,32 +331,36 @@ func (in *inserter) size(s string) {
 	if p == nil {
 		return
 	}
-	in.flush(p, false)
+	in.flush(p)
 	delete(in.parts, p.name)
 	if in.cur == p {
 		in.cur = nil
 	}
 }
 
-// flush places a part's out-of-line code in the same section, behind all the rest (subsection 1), where no code falls
-// into it and a discarded section takes it along.
-func (in *inserter) flush(p *part, cfi bool) {
-	if len(p.slow) == 0 {
+// endLabel reports whether a label marks the end of a function's code, for its size or its line table.
+func endLabel(name string) bool {
+	return strings.HasPrefix(name, ".LFE") || strings.HasPrefix(name, ".LFSE") || strings.HasPrefix(name, ".Lfunc_end")
+}
+
+// flush places a part's out-of-line code at its end, where no code falls into it. It is within the function's size and
+// unwind table, so that debuggers and profilers know whose it is. Wherever a stub stands, but behind a second return,
+// the frame has been given back or not yet made.
+func (in *inserter) flush(p *part) {
+	if p == nil || len(p.slow) == 0 {
 		return
 	}
-	in.line("\t.subsection 1")
-	if cfi {
-		in.line("\t.cfi_startproc")
+	if in.cfi {
+		in.line("\t.cfi_def_cfa %rsp, 8")
+		for _, r := range []string{"rbx", "rbp", "r12", "r13", "r14", "r15"} {
+			in.line("\t.cfi_restore %" + r)
+		}
 	}
 	in.att(func() {
 		for _, l := range p.slow {
 			in.line(l)
 		}
 	})
-	if cfi {
-		in.line("\t.cfi_endproc")
-	}
-	in.line("\t.subsection 0")
 	p.slow = p.slow[:0]
 }
 
