@@ -10,7 +10,7 @@ NEEDS = gcc:gcc g++:g++ make:make clang:clang clang-19:clang-19 llvm-strip-19:ll
 	node:nodejs npm:npm /usr/include/bpf/bpf_helpers.h:libbpf-dev \
 	/usr/include/readline/readline.h:libreadline-dev
 
-.PHONY: all test bench setup generate lint clean
+.PHONY: all test test-programs bench setup generate lint clean
 
 all:
 	$(GO) build -o bin/braid ./cmd/braid
@@ -22,6 +22,10 @@ setup:
 test: setup
 	$(GO) vet ./...
 	$(GO) test -timeout 40m ./...
+
+# Also the real programs that take long to build.
+test-programs: setup
+	BRAID_TEST_PROGRAMS=all $(GO) test -count 1 -timeout 40m -v ./internal/programs
 
 # Figures are printed, never asserted: they depend on the machine.
 bench: setup

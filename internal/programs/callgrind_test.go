@@ -120,11 +120,9 @@ calls=1 0x2000 9
 0x304 0 1
 `
 	got, err := readCallgrind(strings.NewReader(text))
-	f, want := place{"prog", 0x2000}, []arc{}
-	for _, a := range []arc{{place{"prog", 0x1004}, f, "main", 3}, {place{"prog", 0x1008}, place{"libz.so.1", 0x300}, "main", 4},
-		{place{"prog", 0x100c}, f, "main", 5}, {place{"libz.so.1", 0x304}, f, "g", 1}} {
-		want = append(want, a)
-	}
+	f := place{"prog", 0x2000}
+	want := []arc{{place{"prog", 0x1004}, f, "main", 3}, {place{"prog", 0x1008}, place{"libz.so.1", 0x300}, "main", 4},
+		{place{"prog", 0x100c}, f, "main", 5}, {place{"libz.so.1", 0x304}, f, "g", 1}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("error %v\ngot  %v\nwant %v", err, got, want)
 	}

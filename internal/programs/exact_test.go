@@ -136,3 +136,32 @@ func total[K comparable](m map[K]uint64) (n uint64) {
 	}
 	return n
 }
+
+// exactRecording keeps every record.
+var exactRecording = []string{"--kernel", "none", "--threads", "all", "--ring", "1G"}
+
+// exact runs a command under braid and callgrind at once and checks that both have counted the same calls: of each
+// function, and with pairs also by each caller, for which the images must be built without tail calls. threads is how
+// many threads the command has.
+func exact(t *testing.T, dir string, env []string, images []*image, threads uint64, pairs bool, words ...string) (outcome, calls) {
+	t.Helper()
+	o, arcs, file := underCallgrind(t, dir, env, exactRecording, words...)
+	c, p := readTrace(t, file), profileOf(t, arcs, threads, images)
+	compareCounts(t, c, p, images)
+	if pairs {
+		comparePairs(t, c, p, images)
+	}
+	for k, n := range c.cut {
+		t.Errorf("%s: %d calls without a beginning", c.names[k], n)
+	}
+	t.Logf("%d calls of %d functions, %d pairs, %d calls left by a jump", total(c.count), len(c.count), len(c.pairs), total(c.unwound))
+	return o, c
+}
+
+// allEnded checks that all that was entered has ended when the program ends.
+func allEnded(t *testing.T, c calls) {
+	t.Helper()
+	for k, n := range c.left {
+		t.Errorf("%s: %d calls were open at the end", c.names[k], n)
+	}
+}

@@ -29,11 +29,8 @@ type function struct {
 	entry     uint64 // its own address; of a part, that of the function, or 0 if its name does not tell
 }
 
-// Two instructions of every trace point.
-var (
-	testCursor  = []byte{0x41, 0xf6, 0xc2, 3} // testb $3, %r10b
-	readCounter = []byte{0x0f, 0x31}          // rdtsc
-)
+// tracePoint is what every trace point begins with: movq (%r11), %r10; testb $3, %r10b.
+var tracePoint = []byte{0x4d, 0x8b, 0x13, 0x41, 0xf6, 0xc2, 3}
 
 func openImage(t *testing.T, path string) *image {
 	t.Helper()
@@ -60,8 +57,7 @@ func openImage(t *testing.T, path string) *image {
 			m.slow = s.Value
 		}
 		code := m.bytes(s.Value, s.Size)
-		stub := bytes.Contains(code, testCursor) && bytes.Contains(code, readCounter)
-		m.functions = append(m.functions, function{s.Value, s.Value + s.Size, s.Name, stub, s.Value})
+		m.functions = append(m.functions, function{s.Value, s.Value + s.Size, s.Name, bytes.Contains(code, tracePoint), s.Value})
 		byName[s.Name] = append(byName[s.Name], s.Value)
 	}
 	for i := range m.functions {

@@ -76,50 +76,24 @@ func lastOf(s string) string {
 	return last
 }
 
-// exactRecording keeps every record.
-var exactRecording = []string{"--kernel", "none", "--threads", "main", "--ring", "1G"}
-
 // TestLuaCounts: braid counts each function's calls as callgrind does.
-func TestLuaCounts(t *testing.T) {
-	withCompilers(t, func(t *testing.T, cc compiler) {
-		bin := lua(t, cc, optimised)
-		images := []*image{openImage(t, bin)}
-		for _, script := range scripts(t) {
-			t.Run(filepath.Base(script), func(t *testing.T) {
-				o, arcs, file := underCallgrind(t, t.TempDir(), nil, exactRecording, bin, script, "short")
-				if o.code != 0 || lastOf(o.stdout) != "done" {
-					t.Fatalf("%+v", o)
-				}
-				c := readTrace(t, file)
-				compareCounts(t, c, profileOf(t, arcs, 1, images), images)
-				t.Logf("%d calls of %d functions", total(c.count), len(c.count))
-			})
-		}
-	})
-}
+func TestLuaCounts(t *testing.T) { luaExact(t, optimised, false) }
 
 // TestLuaPairs: braid sees the same callers of each function as callgrind, also where errors and coroutines jump out of
-// many functions at once; and all that was entered has ended when the program ends.
-func TestLuaPairs(t *testing.T) {
+// many functions at once.
+func TestLuaPairs(t *testing.T) { luaExact(t, withoutTailCalls, true) }
+
+func luaExact(t *testing.T, flags string, pairs bool) {
 	withCompilers(t, func(t *testing.T, cc compiler) {
-		bin := lua(t, cc, withoutTailCalls)
+		bin := lua(t, cc, flags)
 		images := []*image{openImage(t, bin)}
 		for _, script := range scripts(t) {
 			t.Run(filepath.Base(script), func(t *testing.T) {
-				o, arcs, file := underCallgrind(t, t.TempDir(), nil, exactRecording, bin, script, "short")
+				o, c := exact(t, t.TempDir(), nil, images, 1, pairs, bin, script, "short")
 				if o.code != 0 || lastOf(o.stdout) != "done" {
-					t.Fatalf("%+v", o)
+					t.Errorf("%+v", o)
 				}
-				c, p := readTrace(t, file), profileOf(t, arcs, 1, images)
-				compareCounts(t, c, p, images)
-				comparePairs(t, c, p, images)
-				for k, n := range c.left {
-					t.Errorf("%s: %d calls were open at the end", c.names[k], n)
-				}
-				for k, n := range c.cut {
-					t.Errorf("%s: %d calls without a beginning", c.names[k], n)
-				}
-				t.Logf("%d calls of %d functions, %d pairs, %d calls left by a jump", total(c.count), len(c.count), len(c.pairs), total(c.unwound))
+				allEnded(t, c)
 			})
 		}
 	})

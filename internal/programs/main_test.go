@@ -50,10 +50,13 @@ var (
 	traced = []compiler{gcc, clang}
 )
 
-// withCompilers runs a test once for each compiler that inserts stubs.
+// withCompilers runs a test for each compiler that inserts stubs, at the same time. t must have nothing left to do.
 func withCompilers(t *testing.T, f func(t *testing.T, cc compiler)) {
 	for _, cc := range traced {
-		t.Run(cc.name, func(t *testing.T) { f(t, cc) })
+		t.Run(cc.name, func(t *testing.T) {
+			t.Parallel()
+			f(t, cc)
+		})
 	}
 }
 
@@ -63,8 +66,7 @@ type outcome struct {
 	stdout, stderr string
 }
 
-// command is a process in directory dir, with braid in PATH and more variables in its environment. A process, not the
-// test's timeout, must end by itself: what is run here does.
+// command is a process in directory dir, with braid in PATH and more variables in its environment.
 func command(dir string, env []string, words ...string) *exec.Cmd {
 	c := exec.Command(words[0], words[1:]...)
 	if words[0] == "braid" {

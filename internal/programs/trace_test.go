@@ -81,7 +81,7 @@ func readTrace(t *testing.T, file string) calls {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := j.Stats; s.Damaged+s.Ambiguous+s.Orphans+s.LostResumes > 0 || len(stack) != 1 {
+		if s := j.Stats; s.Damaged+s.Orphans+s.LostResumes > 0 || len(stack) != 1 {
 			t.Errorf("thread %d: %+v", th.Tid, s)
 		}
 	}

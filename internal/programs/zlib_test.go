@@ -136,27 +136,19 @@ func TestZlibCounts(t *testing.T) {
 					for _, args := range [][]string{{"-6", in}, {"-d", in + ".gz"}} {
 						command := append([]string{filepath.Join(dir, name)}, args...)
 						copies := keep(t, args[1])
-						o, arcs, file := underCallgrind(t, work, env, exactRecording, command...)
-						if o.code != 0 {
-							t.Fatalf("%+v", o)
+						o, c := exact(t, work, env, images, 1, flags == withoutTailCalls, command...)
+						if o.code != 0 || len(c.unwound) > 0 {
+							t.Fatalf("%+v; unwound %v", o, c.unwound)
 						}
-						c, p := readTrace(t, file), profileOf(t, arcs, 1, images)
-						compareCounts(t, c, p, images)
-						if flags == withoutTailCalls {
-							comparePairs(t, c, p, images)
-						}
-						if len(c.left)+len(c.cut)+len(c.unwound) > 0 {
-							t.Errorf("left %v, cut %v, unwound %v", c.left, c.cut, c.unwound)
-						}
-						t.Logf("%s: %d calls of %d functions, %d pairs", args[0], total(c.count), len(c.count), len(c.pairs))
+						allEnded(t, c)
 
 						restore(t, copies)
-						o, file = recorded(t, work, env, exactRecording, command...)
+						o, file := recorded(t, work, env, exactRecording, command...)
 						if o.code != 0 {
 							t.Fatalf("%+v", o)
 						}
 						want := map[string]uint64{}
-						for k, n := range p.count {
+						for k, n := range c.count { // which is callgrind's
 							want[nameOf(k, images)] += n
 						}
 						if got := reportOf(t, file); fmt.Sprint(got) != fmt.Sprint(want) {
