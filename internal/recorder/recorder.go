@@ -297,7 +297,7 @@ func (r *recording) finishResult() {
 		r.noStubs()
 	}
 	if r.rings.late > 0 {
-		r.note(fmt.Sprintf("%d threads were waiting outside instrumented code when the recording ended; they stop recording when they wake", r.rings.late))
+		r.note(fmt.Sprintf("%s waiting outside instrumented code when the recording ended, and will stop recording when waking", plural(r.rings.late, "thread")))
 	}
 	if r.target != nil {
 		wait := func() (int, int) {

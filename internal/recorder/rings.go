@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"braid/control"
@@ -131,6 +133,7 @@ func (r *rings) loseFrom(a *control.Area) {
 
 func (r *rings) discover() error {
 	if r.session == nil {
+		r.follow()
 		return nil
 	}
 	as, err := r.session.Areas()
@@ -142,6 +145,37 @@ func (r *rings) discover() error {
 		return fmt.Errorf("mapping a new process: %w", err)
 	}
 	return nil
+}
+
+// follow finds the children of attached processes. A forked child of a traced process has an arena of its own, already
+// armed; without a session it is found by looking, so one that lives for less than a poll period is missed.
+func (r *rings) follow() {
+	for pid := range r.latest {
+		kids, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+		if err != nil {
+			continue
+		}
+		for _, k := range kids {
+			b, err := os.ReadFile(k)
+			if err != nil {
+				continue
+			}
+			for _, f := range strings.Fields(string(b)) {
+				kid, err := strconv.Atoi(f)
+				if err != nil || r.latest[kid] != nil {
+					continue
+				}
+				as, err := control.Attach(kid)
+				if err != nil {
+					continue // it carries no stubs, or has ended: tried again while it is there
+				}
+				for _, a := range as {
+					r.areas = append(r.areas, a)
+					r.meet(a)
+				}
+			}
+		}
+	}
 }
 
 // meet takes up a new area. A process that has left the one that it had has executed another program.
