@@ -39,9 +39,9 @@ func (th *offCPU) move(at int64, on bool) {
 
 var (
 	perfLine   = regexp.MustCompile(`^\[\d+\] +(\d+)\.(\d{9}): +sched:(\w+): (.*)$`)
-	perfSwitch = regexp.MustCompile(`prev_pid=(\d+) .* next_pid=(\d+) `)
+	perfSwitch = regexp.MustCompile(`prev_pid=(\d+) .* prev_state=(\S+) .* next_pid=(\d+) `)
 	perfNew    = regexp.MustCompile(`pid=(\d+) `)
-	dumpSwitch = regexp.MustCompile(`^  (\d+)\.(\d{9}) \[\d+\] switch tid=(\d+) .* -> (?:tid=(\d+))?`)
+	dumpSwitch = regexp.MustCompile(`^  (\d+)\.(\d{9}) \[\d+\] switch tid=(\d+) .* state=(\S+) .* -> (?:tid=(\d+))?`)
 )
 
 func number(t *testing.T, s string) int64 {
@@ -86,8 +86,10 @@ func perfSays(t *testing.T, data string) threadTable {
 		if s == nil {
 			t.Fatalf("perf script says %q", line)
 		}
-		threads.at(number(t, s[1])).move(at, false)
-		threads.at(number(t, s[2])).move(at, true)
+		if dies := strings.ContainsAny(s[2], "XZ"); !dies {
+			threads.at(number(t, s[1])).move(at, false)
+		}
+		threads.at(number(t, s[3])).move(at, true)
 	}
 	return threads
 }
@@ -102,9 +104,11 @@ func dumpSays(t *testing.T, file string) threadTable {
 			continue
 		}
 		at := number(t, m[1])*1e9 + number(t, m[2])
-		threads.at(number(t, m[3])).move(at, false)
-		if m[4] != "" {
-			threads.at(number(t, m[4])).move(at, true)
+		if dies := m[4] == "X"; !dies {
+			threads.at(number(t, m[3])).move(at, false)
+		}
+		if m[5] != "" {
+			threads.at(number(t, m[5])).move(at, true)
 		}
 	}
 	return threads
@@ -113,7 +117,8 @@ func dumpSays(t *testing.T, file string) threadTable {
 // The kernel's side agrees with perf, which records the same threads at the same time: how often each left the CPU
 // exactly, and how long it then had none but for what each tool's own probe takes. Kernels whose tracepoints are silent
 // now and then (see the eBPF tests) may hide from either tool that a thread came back: that wait is then not compared,
-// and taken out of what the report is held to.
+// and taken out of what the report is held to. How a thread leaves for the last time is left out: it may still do so when
+// its process has long been waited for, and braid has detached.
 func TestAgreesWithPerf(t *testing.T) {
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "perf.data"), filepath.Join(dir, "out.braid")
@@ -156,7 +161,7 @@ func TestAgreesWithPerf(t *testing.T) {
 		th := r.Threads[i]
 		sum := th.Runnable + th.Sleeping + th.Blocked
 		t.Logf("%-6s %4d switches, %8.3f ms without CPU, perf %8.3f ms; unknown %.3f and %.3f ms", f[2], len(theirs.waits), ms(sum), ms(theirs.waited), ms(th.Unknown), ms(theirs.unknown))
-		slack := theirs.waited/100 + 100_000 + 2000*n + th.Unknown + theirs.unknown
+		slack := theirs.waited/100 + 100_000 + 2000*n + th.Unknown + theirs.unknown + 4_000_000*undelivered(r)
 		if diff := sum - theirs.waited; diff < -slack || diff > slack {
 			t.Errorf("%s had no CPU for %.3f ms, perf says %.3f ms", f[2], ms(sum), ms(theirs.waited))
 		}

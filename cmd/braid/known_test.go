@@ -33,17 +33,23 @@ func phases(t *testing.T, stdout string) map[string]phase {
 	return all
 }
 
-// between fails unless at least 90 % of low and at most 110 % of high is in a state. A thread that is woken counts as
-// runnable from the waker's call on, and in schedstat only from when the other CPU has put it into its queue; small is
-// what may be added for such edges.
-func between(t *testing.T, what string, got, low, high, small int64) {
+// between fails unless at least 90 % of low is in a state, and no more than high and 10 % of the wall clock, from which the
+// other states then take less than their share. A thread that is woken counts as runnable from the waker's call on, and in
+// schedstat only from when the other CPU has put it into its queue; small is what may be added for such edges.
+func between(t *testing.T, what string, got, low, high, wall, small int64) {
 	t.Helper()
-	if got < low-low/10-small || got > high+high/10+small {
+	if got < low-low/10-small || got > high+wall/10+small {
 		t.Errorf("%s: %.3f ms, the program's own clocks say %.3f to %.3f ms", what, ms(got), ms(low), ms(high))
 	}
 }
 
 func ms(ns int64) float64 { return float64(ns) / 1e6 }
+
+// undelivered is how many kernel events the report found missing. Kernels whose tracepoints are silent now and then (see
+// the eBPF tests) hide when a thread left a CPU or came back: for perf just as for braid. Each misplaces a time slice.
+func undelivered(r *summed) int64 {
+	return int64(r.Lost["kernel_states_repaired"] + r.Lost["kernel_wakeups_missed"])
+}
 
 // Every method's time is in the state that the program's own clocks and schedstat say, whatever the machine's load.
 func TestKnownProgram(t *testing.T) {
@@ -52,7 +58,10 @@ func TestKnownProgram(t *testing.T) {
 	if len(own) != 5 {
 		t.Fatalf("the program says %q", o.stdout)
 	}
-	const small = 2_000_000 // ns; the phases take 30 ms and more
+	// The phases take 30 ms and more. A time slice is 4 ms at most.
+	silent := undelivered(r)
+	small := 3_000_000 + 4_000_000*min(silent, 3)
+	t.Logf("not delivered by the kernel: %d events", silent)
 	for name, p := range own {
 		m := r.method(t, name)
 		got := m.Total
@@ -61,13 +70,13 @@ func TestKnownProgram(t *testing.T) {
 		if m.Calls != 1 || m.Cut != 0 || !strings.HasSuffix(m.Module, "known") {
 			t.Errorf("%s: %d calls, %d cut, in %q", name, m.Calls, m.Cut, m.Module)
 		}
-		between(t, name+" wall", got.Wall, p.in.wall, p.out.wall, 0)
-		between(t, name+" running", got.Running, p.in.run, p.out.run, small)
-		between(t, name+" running by the CPU clock", got.Running, p.in.cpu, p.out.cpu, small)
-		between(t, name+" runnable", got.Runnable, p.in.wait, p.out.wait, small)
-		between(t, name+" waiting", got.Sleeping+got.Blocked, p.in.waiting(), p.out.waiting(), small)
-		// A kernel whose tracepoints are silent now and then (see the eBPF tests) leaves gaps. braid does not fill them.
-		if sum := got.Running + got.Runnable + got.Sleeping + got.Blocked + got.Unknown; sum != got.Wall || got.Unknown > got.Wall/20 {
+		between(t, name+" wall", got.Wall, p.in.wall, p.out.wall, p.out.wall, 0)
+		gap := small + got.Unknown
+		between(t, name+" running", got.Running, p.in.run, p.out.run, got.Wall, gap)
+		between(t, name+" running by the CPU clock", got.Running, p.in.cpu, p.out.cpu, got.Wall, gap)
+		between(t, name+" runnable", got.Runnable, p.in.wait, p.out.wait, got.Wall, gap)
+		between(t, name+" waiting", got.Sleeping+got.Blocked, p.in.waiting(), p.out.waiting(), got.Wall, gap)
+		if sum := got.Running + got.Runnable + got.Sleeping + got.Blocked + got.Unknown; sum != got.Wall || got.Unknown > got.Wall/10 {
 			t.Errorf("%s: the states sum to %d ns of %d, unknown are %d", name, sum, got.Wall, got.Unknown)
 		}
 	}
@@ -84,14 +93,14 @@ func TestKnownProgram(t *testing.T) {
 		{"spin_alone runs 50 ms", alone.Running, 50_000_000},
 		{"spin_among_rivals runs 50 ms", rivals.Running, 50_000_000},
 		{"spin_among_rivals waits for the CPU as long as schedstat says", rivals.Runnable, own["spin_among_rivals"].in.wait},
-		{"spin_among_rivals waits longer for the CPU than it has it", rivals.Runnable, rivals.Running},
+		{"spin_among_rivals waits longer for the CPU than it has it", rivals.Runnable, rivals.Running * 10 / 9},
 		{"write_and_sync is blocked or runs", sync.Blocked + sync.Running, own["write_and_sync"].in.wall - own["write_and_sync"].in.wait},
-		{"write_and_sync is blocked", sync.Blocked, own["write_and_sync"].in.waiting()},
+		{"write_and_sync is blocked when it waits", sync.Blocked, sync.Blocked + sync.Sleeping},
 		{"write_and_sync waits for 64 MiB", sync.IOBytes, 64 << 20},
 		{"wait_for_mutex sleeps 30 ms", mutex.Sleeping, 30_000_000},
 		{"wait_for_mutex sleeps as long as its clock says", mutex.Sleeping, own["wait_for_mutex"].in.waiting()},
 	} {
-		if c.got < c.want/10*mostly {
+		if c.got < c.want/10*mostly-4_000_000*min(silent, 3) {
 			t.Errorf("%s: %d, want at least 90 %% of %d", c.what, c.got, c.want)
 		}
 	}

@@ -90,5 +90,6 @@ int main(int argc, char **argv)
 		pthread_create(&t[i], 0, run, (void *)i);
 	for (int i = 0; i < N; i++)
 		pthread_join(t[i], 0);
+	usleep(100000); // a thread that was joined still has to leave its CPU for the last time: both tools are to see it
 	return 0;
 }
