@@ -174,7 +174,11 @@ func (r *reverse) record(i int, run run) int {
 		r.stats.Damaged++
 		return i - 1
 	}
-	r.t = r.time(c, run)
+	first := i // the record's first slot
+	if word == WordEntryWide || word == WordResumed {
+		first--
+	}
+	r.t = r.time(c, run, run.anchored && first == run.lo)
 	e := Event{Counter: r.t, Kind: KindEntry}
 	switch word {
 	case WordExit:
@@ -202,8 +206,9 @@ func (r *reverse) record(i int, run run) int {
 	return i - 1
 }
 
-// time is the full counter of a record of which the low half is known.
-func (r *reverse) time(c uint32, run run) uint64 {
+// time is the full counter of a record of which the low half is known. An early one may be up to BackStep below the
+// run's lower bound.
+func (r *reverse) time(c uint32, run run, early bool) uint64 {
 	back := uint32(r.t) - c
 	switch {
 	case back > 1<<32-BackStep:
@@ -216,6 +221,9 @@ func (r *reverse) time(c uint32, run run) uint64 {
 		r.stats.BackSteps++
 		return t
 	case uint64(back) > r.t-run.lower:
+		if early && uint64(back) <= r.t-subSat(run.lower, BackStep) {
+			return r.t - uint64(back)
+		}
 		r.stats.Ambiguous++
 		return run.lower
 	}

@@ -176,6 +176,29 @@ func TestStaleAnchors(t *testing.T) {
 	}
 }
 
+// TestPreempted: a thread that is preempted after it has read the counter is seen where it was before. The record that it
+// writes later keeps its time.
+func TestPreempted(t *testing.T) {
+	const base = uint64(9) << 32
+	for _, preempted := range []uint64{1, Slack, 10 * Slack, BackStep - Slack} {
+		for _, tail := range [][]uint64{AppendEntry(nil, base+100, 0x2000), AppendEntryWide(nil, base+100, 0x2000), AppendResumed(nil, base+100, 0x1000)} {
+			slots := AppendExit(append(AppendEntry(nil, base, 0x1000), tail...), base+100+preempted+50)
+			anchor := Anchor{Slot: 1, Last: slots[0], First: base + 110, Until: base + 100 + preempted}
+			anchor.First = min(anchor.First, anchor.Until)
+			seg := Segment{Slots: slots, Complete: true, Begin: base, End: base + 1<<31, Anchors: []Anchor{anchor}}
+			got := decode(t, NewMethods(0), &seg, nil)
+			check(t, &seg, &got)
+			var times []uint64
+			for _, e := range got.Events {
+				times = append(times, e.Counter-base)
+			}
+			if s := got.Stats; !cmp.Equal(times, []uint64{0, 100, 150 + preempted}) || s.Ambiguous+s.BackSteps+s.StaleAnchors > 0 {
+				t.Errorf("preempted for %d: times %v, %+v", preempted, times, s)
+			}
+		}
+	}
+}
+
 // TestContradiction: records that can not lie between the bounds that the recorder knew are counted.
 func TestContradiction(t *testing.T) {
 	const base = uint64(9) << 32
@@ -188,7 +211,11 @@ func TestContradiction(t *testing.T) {
 		{"just after end", Segment{Slots: []uint64{Pack(base+100+Slack+1, 0)}, Begin: base - 1<<33, End: base + 100}, 1},
 		{"before anchor", Segment{
 			Slots: []uint64{Pack(base, 0), Pack(base+BackStep*2, 0)}, Begin: base, End: base + 1<<31,
-			Anchors: []Anchor{{Slot: 1, Last: Pack(base, 0), First: base, Until: base + BackStep*2 + Slack + 1}},
+			Anchors: []Anchor{{Slot: 1, Last: Pack(base, 0), First: base, Until: base + BackStep*3 + Slack + 1}},
+		}, 1},
+		{"second behind anchor", Segment{
+			Slots: []uint64{Pack(base, 0), Pack(base+100, 0), Pack(base+200, 0)}, Begin: base, End: base + 1<<31,
+			Anchors: []Anchor{{Slot: 1, Last: Pack(base, 0), First: base, Until: base + 200 + Slack + 1}},
 		}, 1},
 	} {
 		got := decode(t, NewMethods(0), &c.seg, nil)

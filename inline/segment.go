@@ -62,6 +62,9 @@ func (s *Segment) check() error {
 type run struct {
 	lo, hi       int // Slots[lo:hi]
 	lower, upper uint64
+	// anchored: an anchor is where the run begins. A thread that was preempted between reading the counter and
+	// moving its cursor was seen at that anchor: the run's oldest record then has an earlier time than the anchor.
+	anchored bool
 }
 
 // runs cuts the segment at its valid anchors, newest stretch first, and counts the anchors that are not valid.
@@ -80,6 +83,7 @@ func (s *Segment) runs(dst []run) (out []run, stale uint64) {
 		place, limit = a.Slot, first
 		cur.lo = int(a.Slot)
 		cur.lower = max(cur.lower, subSat(a.Until, Slack))
+		cur.anchored = true
 		out = append(out, cur)
 		cur = run{hi: int(a.Slot), lower: begin, upper: min(addSat(first, Slack), cur.upper)}
 	}
