@@ -19,11 +19,12 @@ all:
 setup:
 	@./scripts/setup $(NEEDS)
 
-# One package at a time, because some record what the others would disturb; and without what make tells its children,
+# One package at a time, because some record what the others would disturb; never from the cache, because they test the
+# machine too; and without what make tells its children,
 # because tests build programs with make.
 test: setup
 	$(GO) vet ./...
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(GO) test -p 1 -timeout 40m ./...
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(GO) test -count=1 -p 1 -timeout 40m ./...
 
 # Also the real programs that take long to build.
 test-programs: setup

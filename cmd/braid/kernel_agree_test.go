@@ -120,6 +120,7 @@ func dumpSays(t *testing.T, file string) threadTable {
 // and taken out of what the report is held to. How a thread leaves for the last time is left out: it may still do so when
 // its process has long been waited for, and braid has detached.
 func TestAgreesWithPerf(t *testing.T) {
+	before := stolen(t)
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "perf.data"), filepath.Join(dir, "out.braid")
 	c := exec.Command("perf", "record", "-q", "-a", "-k", "CLOCK_MONOTONIC", "-m", "4M", "-o", data,
@@ -129,6 +130,7 @@ func TestAgreesWithPerf(t *testing.T) {
 	c.Dir = dir
 	o := finish(t, c)
 	checkRecorded(t, file, o, 0)
+	steal := stolen(t) - before
 	perf, dump, r := perfSays(t, data), dumpSays(t, file), report(t, file)
 	workers, compared, all := 0, 0, 0
 	for line := range strings.Lines(o.stdout) {
@@ -149,7 +151,11 @@ func TestAgreesWithPerf(t *testing.T) {
 			}
 		}
 		compared += int(n)
-		if diff := a - b; diff < -b/200-2000*n || diff > b/200+2000*n {
+		near := b/200 + 2000*n
+		if steal > 0 {
+			near += b / 10
+		}
+		if diff := a - b; diff < -near || diff > near {
 			t.Errorf("%s: %d waits for a CPU take %.3f ms, perf says %.3f ms", f[2], n, ms(a), ms(b))
 		}
 		i := slices.IndexFunc(r.Threads, func(th thread) bool { return int64(th.Tid) == tid })
@@ -162,6 +168,9 @@ func TestAgreesWithPerf(t *testing.T) {
 		sum := th.Runnable + th.Sleeping + th.Blocked
 		t.Logf("%-6s %4d switches, %8.3f ms without CPU, perf %8.3f ms; unknown %.3f and %.3f ms", f[2], len(theirs.waits), ms(sum), ms(theirs.waited), ms(th.Unknown), ms(theirs.unknown))
 		slack := theirs.waited/100 + 100_000 + 2000*n + th.Unknown + theirs.unknown + 4_000_000*undelivered(r)
+		if steal > 0 { // the hypervisor may take the processor between the two tools' looks at the same switch
+			slack += theirs.waited / 10
+		}
 		if diff := sum - theirs.waited; diff < -slack || diff > slack {
 			t.Errorf("%s had no CPU for %.3f ms, perf says %.3f ms", f[2], ms(sum), ms(theirs.waited))
 		}

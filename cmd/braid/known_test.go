@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,9 +52,28 @@ func undelivered(r *summed) int64 {
 	return int64(r.Lost["kernel_states_repaired"] + r.Lost["kernel_wakeups_missed"])
 }
 
+// stolen returns how long the hypervisor has kept this machine's processors from it since boot, in ns: 0 on a real machine.
+// The kernel leaves that time out of schedstat and of CPU clocks, while its scheduling events know nothing of it. It falls
+// on I/O above all, when the hypervisor works for the machine.
+func stolen(t *testing.T) int64 {
+	t.Helper()
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(b), "\n") // cpu user nice system idle iowait irq softirq steal ...
+	f := strings.Fields(line)
+	if len(f) < 9 {
+		t.Fatalf("/proc/stat begins with %q", line)
+	}
+	return number(t, f[8]) * 10_000_000
+}
+
 // Every method's time is in the state that the program's own clocks and schedstat say, whatever the machine's load.
 func TestKnownProgram(t *testing.T) {
+	before := stolen(t)
 	file, o := record(t, 0, "--threads", "all", "--", programs["known"], filepath.Join(t.TempDir(), "scratch"))
+	steal := stolen(t) - before
 	own, r := phases(t, o.stdout), report(t, file)
 	if len(own) != 5 {
 		t.Fatalf("the program says %q", o.stdout)
@@ -61,7 +81,7 @@ func TestKnownProgram(t *testing.T) {
 	// The phases take 30 ms and more. A time slice is 4 ms at most.
 	silent := undelivered(r)
 	small := 3_000_000 + 4_000_000*min(silent, 3)
-	t.Logf("not delivered by the kernel: %d events", silent)
+	t.Logf("not delivered by the kernel: %d events; kept from the machine: %.0f ms", silent, ms(steal))
 	for name, p := range own {
 		m := r.method(t, name)
 		got := m.Total
@@ -72,6 +92,9 @@ func TestKnownProgram(t *testing.T) {
 		}
 		between(t, name+" wall", got.Wall, p.in.wall, p.out.wall, p.out.wall, 0)
 		gap := small + got.Unknown
+		if name == "write_and_sync" { // some of it is I/O that the hypervisor does, at the machine's own cost
+			gap += min(steal, p.in.waiting()*4/10)
+		}
 		between(t, name+" running", got.Running, p.in.run, p.out.run, got.Wall, gap)
 		between(t, name+" running by the CPU clock", got.Running, p.in.cpu, p.out.cpu, got.Wall, gap)
 		between(t, name+" runnable", got.Runnable, p.in.wait, p.out.wait, got.Wall, gap)
@@ -94,7 +117,7 @@ func TestKnownProgram(t *testing.T) {
 		{"spin_among_rivals runs 50 ms", rivals.Running, 50_000_000},
 		{"spin_among_rivals waits for the CPU as long as schedstat says", rivals.Runnable, own["spin_among_rivals"].in.wait},
 		{"spin_among_rivals waits longer for the CPU than it has it", rivals.Runnable, rivals.Running * 10 / 9},
-		{"write_and_sync is blocked or runs", sync.Blocked + sync.Running, own["write_and_sync"].in.wall - own["write_and_sync"].in.wait},
+		{"write_and_sync is blocked, runs, or has been woken", sync.Blocked + sync.Running + sync.Runnable, own["write_and_sync"].in.wall},
 		{"write_and_sync is blocked when it waits", sync.Blocked, sync.Blocked + sync.Sleeping},
 		{"write_and_sync waits for 64 MiB", sync.IOBytes, 64 << 20},
 		{"wait_for_mutex sleeps 30 ms", mutex.Sleeping, 30_000_000},
