@@ -28,9 +28,6 @@ var projectCompilers = []string{"gcc", "clang"}
 // TestLua builds Debian's Lua, unmodified, as C and as C++, as an archive, a shared object and programs, and runs a
 // script on it (see there). Debian's package has no test suite.
 func TestLua(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a real program: not with -short")
-	}
 	want, err := os.ReadFile("testdata/exercise.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -81,9 +78,6 @@ func TestLua(t *testing.T) {
 // TestZlib builds Debian's zlib, unmodified, with its configure script, and has it check itself: static, shared, and
 // with 64-bit offsets.
 func TestZlib(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a real program: not with -short")
-	}
 	for _, cc := range projectCompilers {
 		t.Run(cc, func(t *testing.T) {
 			s := newSandbox(t)
