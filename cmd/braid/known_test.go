@@ -92,8 +92,10 @@ func TestKnownProgram(t *testing.T) {
 		}
 		between(t, name+" wall", got.Wall, p.in.wall, p.out.wall, p.out.wall, 0)
 		gap := small + got.Unknown
-		if name == "write_and_sync" { // some of it is I/O that the hypervisor does, at the machine's own cost
-			gap += min(steal, p.in.wall/5)
+		if name == "write_and_sync" {
+			// The hypervisor does the I/O at the machine's own cost, and kernel workers take turns with the thread, in whose
+			// context tracepoints can be silent on a virtual machine (see the eBPF tests): a turn then counts as running.
+			gap += p.in.wall / 5
 		}
 		between(t, name+" running", got.Running, p.in.run, p.out.run, got.Wall, gap)
 		between(t, name+" running by the CPU clock", got.Running, p.in.cpu, p.out.cpu, got.Wall, gap)
