@@ -10,8 +10,8 @@ import (
 const Slack = 1 << 20
 
 // BackStep bounds, in ticks, how much earlier than the record before it a record may claim to be without being taken
-// for one that comes after a wrap of the counter's low half. Records step back when the counter's read is reordered,
-// and when a signal handler writes records between a stub's read of the counter and its write of the record.
+// for one that comes after a wrap of the counter's low half. Records step back when the counter's read is reordered.
+// In traces of stubs that wrote before they reserved, they also do where a signal handler came between.
 const BackStep = 1 << 28
 
 // Anchor is one observation of a ring's cursor that stayed where it was.
