@@ -12,7 +12,7 @@
 // loaded to next, or begin again; write the record; store done. The move is one instruction to the thread's own signal
 // handlers (cmpxchg without a lock prefix on amd64) and a plain store to everyone else.
 //
-// To stop a thread, this package clears bit 0 of mask. The next trace point reserves its slot, and by the same "and"
+// To stop a thread, this package clears bit 2 of mask. The next trace point reserves its slot, and by the same "and"
 // loses the on bit: the stored cursor is off and says exactly where the thread ends. So stopping costs the hot path no
 // instruction.
 //

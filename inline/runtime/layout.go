@@ -6,7 +6,7 @@ package runtime
 const (
 	ArenaMagic   uint64 = 0x414e455241445242
 	SessionMagic uint64 = 0x534553534442524f
-	Version      uint32 = 1
+	Version      uint32 = 2
 
 	BlocksOff  = 0x10000
 	BlockMax   = 2048
@@ -17,8 +17,8 @@ const (
 	AreaMax    = 65536
 
 	CursorOff    uint64 = 0
-	CursorOn     uint64 = 1
-	CursorAttend uint64 = 3
+	CursorOn     uint64 = 4
+	CursorAttend uint64 = 6
 	CursorTag    uint64 = 7
 
 	PolicyNone uint32 = 0

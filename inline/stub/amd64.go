@@ -63,8 +63,8 @@ func (in *inserter) emitEntry(p *part) {
 		}
 		in.point(p, around, inside, oneSlot, "movl\t%eax, %edx",
 			"leal\t"+p.label+"(%rip), %r10d",
-			"movl\t%r10d, -1(%rax)",
-			"movl\t%edx, 3(%rax)",
+			"movl\t%r10d, -4(%rax)",
+			"movl\t%edx, (%rax)",
 			written)
 	})
 }
@@ -96,7 +96,7 @@ func (in *inserter) emitReturn(p *part) {
 	in.att(func() {
 		in.point(p, nil, [][2]string{{"%rax", "%r8"}, {"%rdx", "%r9"}}, oneSlot,
 			"shlq\t$32, %rax\n\tmovq\t%rax, %rdx",
-			"movq\t%rdx, -1(%rax)",
+			"movq\t%rdx, -4(%rax)",
 			written)
 	})
 }
@@ -117,7 +117,7 @@ func (in *inserter) emitTail(p *part, target string) {
 	in.att(func() {
 		in.point(p, around, [][2]string{{"%rax", "-104(%rsp)"}, {"%rdx", "-112(%rsp)"}}, oneSlot,
 			"shlq\t$32, %rax\n\tmovq\t%rax, %rdx",
-			"movq\t%rdx, -1(%rax)",
+			"movq\t%rdx, -4(%rax)",
 			written)
 	})
 }
@@ -132,18 +132,18 @@ func (in *inserter) emitResume(p *part) {
 	in.att(func() {
 		in.point(p, nil, [][2]string{{"%rax", "%r8"}, {"%rdx", "%r9"}}, twoSlots, "movl\t%eax, %edx",
 			"leaq\t"+p.label+"(%rip), %r10",
-			"movq\t%r10, -1(%rax)",
-			"movl\t$2, -1(%rcx)",
-			"movl\t%edx, 3(%rcx)",
+			"movq\t%r10, -4(%rax)",
+			"movl\t$2, -4(%rcx)",
+			"movl\t%edx, (%rcx)",
 			"movq\t%rcx, 16(%r11)")
 	})
 }
 
 // How a record's slots are reserved: from the cursor in r10, the next cursor in r10. A record of two slots leaves the
-// second one's address in rcx; bit 0 is put back in it in case a stop clears it.
+// second one's address in rcx; the tag is put back in it in case a stop clears it.
 const (
 	oneSlot  = "addq\t$8, %r10\n\tandq\t8(%r11), %r10"
-	twoSlots = oneSlot + "\n\torq\t$1, %r10\n\tmovq\t%r10, %rcx\n\t" + oneSlot
+	twoSlots = oneSlot + "\n\torq\t$4, %r10\n\tmovq\t%r10, %rcx\n\t" + oneSlot
 )
 
 // written tells the recorder that the slot at rax is.
@@ -172,7 +172,7 @@ func (in *inserter) point(p *part, around, inside [][2]string, reserve, stash st
 	in.line("\tmovq\t" + symTLS + "@gottpoff(%rip), %r11")
 	in.line("\tmovq\t%fs:(%r11), %r11")
 	in.line("\tmovq\t(%r11), %r10")
-	in.line("\ttestb\t$3, %r10b")
+	in.line("\ttestb\t$7, %r10b")
 	in.line("\tjnz\t" + on)
 	in.line(off + ":")
 	restore := func(emit func(string), kept [][2]string) {
@@ -205,7 +205,7 @@ func (in *inserter) point(p *part, around, inside [][2]string, reserve, stash st
 	out("\tcall\t" + symSlow)
 	out("\tjmp\t" + again)
 	// The cursor moved: a signal handler recorded something. rax is where it is now.
-	for _, l := range []string{lost + ":", "\tmovq\t%rax, %r10", "\ttestb\t$3, %al", "\tjz\t" + put, "\tjnp\t" + clock, "\tjmp\t" + put} {
+	for _, l := range []string{lost + ":", "\tmovq\t%rax, %r10", "\ttestb\t$7, %al", "\tjz\t" + put, "\tjnp\t" + clock, "\tjmp\t" + put} {
 		out(l)
 	}
 }

@@ -22,15 +22,15 @@
 //
 //	t = this thread's control block            (TLS; at first a dummy)
 //	c = t.cursor
-//	if c & 3 == 0: done                        (off)
-//	if c & 3 == 3: call the slow path, again   (register this thread)
+//	if c & 7 == 0: done                        (off)
+//	if c & 7 == 6: call the slow path, again   (register this thread)
 //	repeat
 //	    now = counter
-//	    next = (c + 8) & t.mask                (wraps the ring; clears bit 0 when a stop is asked for)
+//	    next = (c + 8) & t.mask                (wraps the ring; clears bit 2 when a stop is asked for)
 //	until t.cursor goes from c to next         (against this thread's own signal handlers only: no lock prefix)
-//	[c-1] = now<<32 | method                   (0 for an exit)
+//	[c-4] = now<<32 | method                   (0 for an exit)
 //	t.done = c
 //
-// The cursor carries bit 0 while tracing is on, so that "on", "where" and "stopped, and exactly here" are one word
+// The cursor carries bit 2 while tracing is on, so that "on", "where" and "stopped, and exactly here" are one word
 // that only its thread writes while it is on. See docs/protocol.md.
 package stub

@@ -19,7 +19,7 @@ typedef unsigned int braid_u32;
 
 #define BRAID_ARENA_MAGIC 0x414e455241445242ull   /* "BRDARENA" */
 #define BRAID_SESSION_MAGIC 0x534553534442524full /* "ORBDSSES", so that a session is not taken for an area */
-#define BRAID_VERSION 1u
+#define BRAID_VERSION 2u
 
 /* Offsets from the area's start, bytes. */
 #define BRAID_BLOCKS_OFF 0x10000ull
@@ -32,8 +32,8 @@ typedef unsigned int braid_u32;
 
 /* Tags in the low bits of a cursor. */
 #define BRAID_OFF 0ull    /* off; a non-zero rest is where the thread stopped */
-#define BRAID_ON 1ull     /* on; the rest is the address of the next slot */
-#define BRAID_ATTEND 3ull /* the thread is to take the slow path at its next trace point */
+#define BRAID_ON 4ull     /* on; the rest is the address of the next slot */
+#define BRAID_ATTEND 6ull /* the thread is to take the slow path at its next trace point */
 
 /* Which threads start by themselves when they register. */
 #define BRAID_POLICY_NONE 0u
@@ -50,7 +50,7 @@ typedef unsigned int braid_u32;
 struct braid_block {
 	/* The hot words, which a trace point uses. 64-byte aligned. */
 	braid_u64 cursor;      /* tagged address of the next slot; by the thread while on, by the recorder while off */
-	braid_u64 mask;        /* ~ring_bytes; the recorder clears bit 0 to ask for a stop */
+	braid_u64 mask;        /* ~ring_bytes; the recorder clears bit 2 to ask for a stop */
 	braid_u64 done;        /* tagged address of the last slot that was written; by the thread. Behind it, up to cursor,
 	                          a slot is reserved but not yet written */
 	braid_u64 ring_addr;   /* in the program; a multiple of 2 * ring_bytes; 0 until the ring exists */

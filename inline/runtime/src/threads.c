@@ -97,7 +97,7 @@ HIDDEN void __braid_attend(void)
 		if (!b)
 			b = __atomic_load_n(&h->armed, __ATOMIC_ACQUIRE) ? claim(h, tid) : &h->dummy;
 		__braid_tls = b;
-	} else if ((t->cursor & 3) == BRAID_ATTEND) {
+	} else if ((t->cursor & 7) == BRAID_ATTEND) {
 		__braid_start(h, t);
 	}
 	sys6(SYS_sigprocmask, 2, (long)&old, 0, 8, 0, 0);
