@@ -3,12 +3,17 @@
 GO ?= go
 export CGO_ENABLED = 0
 
-# Each line: a command that shows that the package is there, and the package.
+# Each word: a command or file that shows that the package is there, and the package; or a package that dpkg is asked for.
 NEEDS = gcc:gcc g++:g++ make:make clang:clang clang-19:clang-19 llvm-strip-19:llvm-19 ld:binutils musl-gcc:musl-tools \
 	valgrind:valgrind perf:linux-perf bpftrace:bpftrace bpftool:bpftool \
 	ccache:ccache dpkg-source:dpkg-dev libtool:libtool-bin autoreconf:autoconf \
 	node:nodejs npm:npm /usr/include/bpf/bpf_helpers.h:libbpf-dev \
-	/usr/include/readline/readline.h:libreadline-dev
+	/usr/include/readline/readline.h:libreadline-dev \
+	aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu aarch64-linux-gnu-g++:g++-aarch64-linux-gnu \
+	arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf arm-linux-gnueabihf-g++:g++-arm-linux-gnueabihf \
+	qemu-aarch64:qemu-user gdb:gdb llvm-mca-19:llvm-19 ld.lld-19:lld-19 libclang-rt-14-dev libclang-rt-19-dev \
+	cmake:cmake meson:meson ninja:ninja-build automake:automake libtoolize:libtool \
+	gfortran:gfortran gnatmake:gnat gobjc
 
 .PHONY: all test test-programs bench setup generate lint clean
 
