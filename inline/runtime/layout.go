@@ -18,7 +18,7 @@ const (
 
 	CursorOff    uint64 = 0
 	CursorOn     uint64 = 4
-	CursorAttend uint64 = 6
+	CursorAttend uint64 = 3
 	CursorTag    uint64 = 7
 
 	PolicyNone uint32 = 0

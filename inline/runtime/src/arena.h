@@ -33,7 +33,7 @@ typedef unsigned int braid_u32;
 /* Tags in the low bits of a cursor. */
 #define BRAID_OFF 0ull    /* off; a non-zero rest is where the thread stopped */
 #define BRAID_ON 4ull     /* on; the rest is the address of the next slot */
-#define BRAID_ATTEND 6ull /* the thread is to take the slow path at its next trace point */
+#define BRAID_ATTEND 3ull /* the thread is to take the slow path at its next trace point */
 
 /* Which threads start by themselves when they register. */
 #define BRAID_POLICY_NONE 0u
