@@ -5,28 +5,14 @@ import (
 	"strings"
 )
 
-// The symbols that a stub refers to, both hidden. The runtime defines them; in what is linked without it (by another
-// tool, or with -nostdlib), each object brings a weak thread pointer to an idle control block, so that its stubs are off.
-const (
-	symTLS  = "__braid_tls"
-	symSlow = "__braid_slow"
-	symIdle = "__braid_idle"
-)
+// amd64 knows the x86-64 instruction set and the System V calling convention.
+type amd64 struct{ *inserter }
 
-func (in *inserter) declare() {
-	if in.declared {
-		return
-	}
-	in.declared = true
-	in.line("\t.weak\t" + symSlow)
-	in.line("\t.hidden\t" + symSlow)
-}
+func (a *amd64) comment() string { return "#" }
 
-// fallback defines the weak thread pointer, once in a linked module.
-func (in *inserter) fallback() {
-	if !in.declared {
-		return
-	}
+func (a *amd64) entryState() cfiState { return cfiState{cfaReg: "%rsp", cfaOff: "8"} }
+
+func (a *amd64) fallback() {
 	for _, l := range []string{
 		".section\t.tdata." + symTLS + ",\"awTG\",@progbits," + symTLS + ",comdat",
 		".p2align 3", ".weak\t" + symTLS, ".hidden\t" + symTLS, ".type\t" + symTLS + ", @tls_object", ".size\t" + symTLS + ", 8",
@@ -38,120 +24,147 @@ func (in *inserter) fallback() {
 		if !strings.HasSuffix(l, ":") {
 			l = "\t" + l
 		}
-		in.line(l)
+		a.line(l)
 	}
 }
 
-// emitEntry writes the stub of a function's entry.
-func (in *inserter) emitEntry(p *part) {
-	saveRAX, saveRDX := p.liveAtEntry(famRAX), p.liveAtEntry(famRDX)
-	chain := p.nested || p.usesR10 && p.liveAtEntry(famR10)
-	if in.o.ClockOnly {
-		in.att(func() { in.clock(saveRAX, saveRDX) })
+// kept is a register that a stub uses although something may be in it, and where it is kept meanwhile.
+type kept struct{ reg, at string }
+
+// entry writes the stub of a function's entry.
+func (a *amd64) entry(p *part) {
+	var inside []kept
+	if p.liveAtEntry(famRAX) {
+		inside = append(inside, kept{"%rax", "-16(%rsp)"})
+	}
+	if p.liveAtEntry(famRDX) {
+		inside = append(inside, kept{"%rdx", "-8(%rsp)"})
+	}
+	if a.o.ClockOnly {
+		a.att(func() { a.clock(len(inside) > 0 && inside[0].reg == "%rax", p.liveAtEntry(famRDX)) })
 		return
 	}
-	in.att(func() {
-		var around, inside [][2]string
-		if chain {
-			around = append(around, [2]string{"%r10", "-24(%rsp)"})
+	if p.nested || p.uses.r10 && p.liveAtEntry(famR10) {
+		inside = append(inside, kept{"%r10", "-24(%rsp)"})
+	}
+	a.att(func() {
+		if a.framed[p.base] {
+			a.point(p, nil, nil, inside, true, a.framedRecord(p, wordEntryFramed)...)
+			return
 		}
-		if saveRAX {
-			inside = append(inside, [2]string{"%rax", "-16(%rsp)"})
-		}
-		if saveRDX {
-			inside = append(inside, [2]string{"%rdx", "-8(%rsp)"})
-		}
-		in.point(p, around, inside, oneSlot, "movl\t%eax, %edx",
-			"leal\t"+p.label+"(%rip), %r10d",
-			"movl\t%r10d, -4(%rax)",
-			"movl\t%edx, (%rax)",
-			written)
+		a.point(p, nil, nil, inside, false, "movl\t%eax, %edx", "leal\t"+p.label+"(%rip), %r10d", "movl\t%r10d, -4(%rax)",
+			"movl\t%edx, (%rax)", written)
 	})
 }
 
 // clock writes a bare read of the counter.
-func (in *inserter) clock(saveRAX, saveRDX bool) {
+func (a *amd64) clock(saveRAX, saveRDX bool) {
 	if saveRAX {
-		in.line("\tmovq\t%rax, %r10")
+		a.line("\tmovq\t%rax, %r10")
 	}
 	if saveRDX {
-		in.line("\tmovq\t%rdx, %r11")
+		a.line("\tmovq\t%rdx, %r11")
 	}
-	in.line("\trdtsc")
+	a.line("\trdtsc")
 	if saveRDX {
-		in.line("\tmovq\t%r11, %rdx")
+		a.line("\tmovq\t%r11, %rdx")
 	}
 	if saveRAX {
-		in.line("\tmovq\t%r10, %rax")
+		a.line("\tmovq\t%r10, %rax")
 	}
 }
 
-// emitReturn writes the stub before a return.
-func (in *inserter) emitReturn(p *part) {
-	in.res.Exits++
-	if in.o.ClockOnly {
-		in.att(func() { in.clock(true, true) })
-		return
-	}
-	in.att(func() {
-		in.point(p, nil, [][2]string{{"%rax", "%r8"}, {"%rdx", "%r9"}}, oneSlot,
-			"shlq\t$32, %rax\n\tmovq\t%rax, %rdx",
-			"movq\t%rdx, -4(%rax)",
-			written)
+// ret writes the stub before a return. Results can be in more registers than the psABI knows (regcall, swiftcall), and a
+// preserve_most function keeps all but r11, so nothing but r11 is given up.
+func (a *amd64) ret(p *part) {
+	a.res.Exits++
+	a.att(func() {
+		if a.o.ClockOnly {
+			a.clock(true, true)
+			return
+		}
+		a.point(p, nil, nil, []kept{{"%rax", "-8(%rsp)"}, {"%rdx", "-16(%rsp)"}, {"%r10", "-24(%rsp)"}}, false, exitRecord...)
 	})
 }
 
-// emitTail writes the stub before a tail call, when all argument registers are live.
-func (in *inserter) emitTail(p *part, target string) {
-	in.res.Exits++
-	if in.o.ClockOnly {
+// tail writes the stub before a tail call, when all argument registers are live. What is kept lies deep in the red zone,
+// where it does not meet the function's own, which the jump may go through.
+func (a *amd64) tail(p *part, target string) {
+	a.res.Exits++
+	if a.o.ClockOnly {
 		return // a workload for measuring makes no tail calls
 	}
-	var around [][2]string
+	var around []kept
 	if strings.Contains(target, "r11") {
-		around = append(around, [2]string{"%r11", "-88(%rsp)"})
+		around = append(around, kept{"%r11", "-128(%rsp)"})
 	}
-	if p.nested || p.usesR10 || strings.Contains(target, "r10") || isNested(strings.TrimSuffix(target, "@PLT")) {
-		around = append(around, [2]string{"%r10", "-96(%rsp)"})
-	}
-	in.att(func() {
-		in.point(p, around, [][2]string{{"%rax", "-104(%rsp)"}, {"%rdx", "-112(%rsp)"}}, oneSlot,
-			"shlq\t$32, %rax\n\tmovq\t%rax, %rdx",
-			"movq\t%rdx, -4(%rax)",
-			written)
+	a.att(func() {
+		a.point(p, nil, around, []kept{{"%rax", "-104(%rsp)"}, {"%rdx", "-112(%rsp)"}, {"%r10", "-120(%rsp)"}}, false, exitRecord...)
 	})
 }
 
-// emitResume writes the stub behind a call that can return twice: a record of two slots that names the method which
-// has control again.
-func (in *inserter) emitResume(p *part) {
-	if p.label == "" || in.o.ClockOnly {
+// resume writes the stub behind a call that can return twice.
+func (a *amd64) resume(p *part) {
+	if a.o.ClockOnly {
 		return
 	}
-	in.res.Resumes++
-	in.att(func() {
-		in.point(p, nil, [][2]string{{"%rax", "%r8"}, {"%rdx", "%r9"}}, twoSlots, "movl\t%eax, %edx",
-			"leaq\t"+p.label+"(%rip), %r10",
-			"movq\t%r10, -4(%rax)",
-			"movl\t$2, -4(%rcx)",
-			"movl\t%edx, (%rcx)",
-			"movq\t%rcx, 16(%r11)")
+	a.res.Resumes++
+	a.att(func() {
+		a.point(p, a.here(), nil, resumeKept, true, a.framedRecord(p, wordResumedFramed)...)
 	})
 }
 
-// How a record's slots are reserved: from the cursor in r10, the next cursor in r10. A record of two slots leaves the
-// second one's address in rcx; the tag is put back in it in case a stop clears it.
+// Where control comes back to, rax and rdx carry results or an exception; a call, an unwinder or longjmp has clobbered
+// the rest. The frame exists, and has its own use for the red zone.
+var resumeKept = []kept{{"%rax", "%r8"}, {"%rdx", "%r9"}}
+
+func (a *amd64) pad(p *part, pad, target string) {
+	a.res.Resumes++
+	lines := []string{pad + ":"}
+	if k := p.labels[target]; k < len(p.body) && p.body[k].kind.is(kindLanding) {
+		lines = append(lines, "\tendbr64")
+	}
+	p.slow = append(p.slow, chunk{lines: lines})
+	head := len(a.out)
+	a.point(p, nil, nil, resumeKept, true, a.framedRecord(p, wordResumedFramed)...)
+	// point has written its first half in line: it belongs between the two out-of-line pieces.
+	inLine := strings.TrimSuffix(string(a.out[head:]), "\n")
+	a.out = a.out[:head]
+	n := len(p.slow)
+	p.slow[n-2].lines = append(p.slow[n-2].lines, inLine, "\tjmp\t"+target)
+}
+
+// The records of two slots (docs/format.md).
 const (
-	oneSlot  = "addq\t$8, %r10\n\tandq\t8(%r11), %r10"
-	twoSlots = oneSlot + "\n\torq\t$4, %r10\n\tmovq\t%r10, %rcx\n\t" + oneSlot
+	wordEntryFramed   = 3
+	wordResumedFramed = 4
 )
+
+// exitRecord has the counter's low half above, 0 below.
+var exitRecord = []string{"shlq\t$32, %rax\n\tmovq\t%rax, %rdx", "movq\t%rdx, -4(%rax)", written}
+
+// framedRecord names the method and its stack pointer in the first slot, the word and the time in the second. The mask's
+// tag bit is put back into the second slot's address in case a stop has cleared it.
+func (a *amd64) framedRecord(p *part, word int) []string {
+	return []string{
+		"movl\t%eax, %edx",
+		"leal\t" + p.label + "(%rip), %r10d",
+		"movl\t%r10d, -4(%rax)",
+		"movl\t%esp, (%rax)",
+		"addq\t$8, %rax\n\tandq\t8(%r11), %rax\n\torq\t$4, %rax",
+		fmt.Sprintf("movl\t$%d, -4(%%rax)", word),
+		"movl\t%edx, (%rax)",
+		written,
+	}
+}
 
 // written tells the recorder that the slot at rax is.
 const written = "movq\t%rax, 16(%r11)"
 
-// point writes one trace point. around is kept from before it to behind it, also when tracing is off: what the stub's
-// own two registers hold. inside is kept while the counter is read. stash moves the counter, in eax, to edx.
-// write writes the record to the slot at rax, and may use r10 and edx.
+// point writes one trace point. around is kept from before it to behind it, also when tracing is off: what is in the one
+// register that the test in line uses. inside is kept while recording. write[0] moves the counter, in rax, to edx; the
+// rest of write writes the record to the slot at rax, and may use r10 and edx. frame is how a caller is found here, nil
+// if as at a function's entry.
 //
 // The order is: read the counter, reserve the slot, write the record. cmpxchg without a lock prefix is one instruction to
 // signals, if not to other processors, and no other processor writes a cursor that is on. So a signal handler with trace
@@ -159,99 +172,80 @@ const written = "movq\t%rax, 16(%r11)"
 // or after it, and the handler's records stand behind this one's slot. Nothing is lost or out of order.
 //
 // Only the test stands in line, and falls through when tracing is off. The rest stands at the function's end: that costs
-// nothing while the counter is being read, and off it is 0.1 ns a point in place of 0.3.
-func (in *inserter) point(p *part, around, inside [][2]string, reserve, stash string, write ...string) {
-	in.n++
-	label := func(kind string) string { return fmt.Sprintf(".Lbraid_%s%d", kind, in.n) }
-	again, on, slow, off, clock, lost, put := label("r"), label("n"), label("s"), label("d"), label("c"), label("l"), label("p")
-	in.declare()
-	in.line(again + ":")
+// nothing while the counter is being read.
+func (a *amd64) point(p *part, frame *cfiState, around, inside []kept, two bool, write ...string) {
+	a.n++
+	label := func(kind string) string { return fmt.Sprintf(".Lbraid_%s%d", kind, a.n) }
+	again, on, slow, off, clock, put := label("r"), label("n"), label("s"), label("d"), label("c"), label("p")
+	a.declare()
+	a.line(again + ":")
 	for _, k := range around {
-		in.line("\tmovq\t" + k[0] + ", " + k[1])
+		a.line("\tmovq\t" + k.reg + ", " + k.at)
 	}
-	in.line("\tmovq\t" + symTLS + "@gottpoff(%rip), %r11")
-	in.line("\tmovq\t%fs:(%r11), %r11")
-	in.line("\tmovq\t(%r11), %r10")
-	in.line("\ttestb\t$7, %r10b")
-	in.line("\tjnz\t" + on)
-	in.line(off + ":")
-	restore := func(emit func(string), kept [][2]string) {
-		for _, k := range kept {
-			emit("\tmovq\t" + k[1] + ", " + k[0])
-		}
+	a.line("\tmovq\t" + symTLS + "@gottpoff(%rip), %r11")
+	a.line("\tmovq\t%fs:(%r11), %r11")
+	a.line("\ttestb\t$7, (%r11)")
+	a.line("\tjnz\t" + on)
+	a.line(off + ":")
+	for _, k := range around {
+		a.line("\tmovq\t" + k.at + ", " + k.reg)
 	}
-	restore(in.line, around)
-	out := func(s string) { p.slow = append(p.slow, s) }
-	out(on + ":")
-	out("\tjp\t" + slow)
+	var out []string
+	add := func(lines ...string) { out = append(out, lines...) }
+	add(on+":", "\tjp\t"+slow)
 	for _, k := range inside {
-		out("\tmovq\t" + k[0] + ", " + k[1])
+		add("\tmovq\t" + k.reg + ", " + k.at)
 	}
-	out(clock + ":")
-	out("\trdtsc")
-	out("\t" + stash)
-	out("\tmovq\t%r10, %rax")
-	out("\t" + reserve)
-	out("\tcmpxchgq\t%r10, (%r11)")
-	out("\tjne\t" + lost)
-	for _, l := range write {
-		out("\t" + l)
+	add(clock+":", "\trdtsc", "\t"+write[0], "\tmovq\t(%r11), %rax", "\ttestb\t$4, %al", "\tjz\t"+put,
+		"\tleaq\t8(%rax), %r10", "\tandq\t8(%r11), %r10")
+	if two {
+		add("\torq\t$4, %r10", "\taddq\t$8, %r10", "\tandq\t8(%r11), %r10")
 	}
-	out(put + ":")
-	restore(out, inside)
-	out("\tjmp\t" + off)
-	out(slow + ":")
-	restore(out, around) // the slow path's own stack use overwrites the red zone
-	out("\tcall\t" + symSlow)
-	out("\tjmp\t" + again)
-	// The cursor moved: a signal handler recorded something. rax is where it is now.
-	for _, l := range []string{lost + ":", "\tmovq\t%rax, %r10", "\ttestb\t$7, %al", "\tjz\t" + put, "\tjnp\t" + clock, "\tjmp\t" + put} {
-		out(l)
+	add("\tcmpxchgq\t%r10, (%r11)", "\tjne\t"+clock)
+	for _, l := range write[1:] {
+		add("\t" + l)
 	}
+	add(put + ":")
+	for _, k := range inside {
+		add("\tmovq\t" + k.at + ", " + k.reg)
+	}
+	add("\tjmp\t"+off, slow+":")
+	for _, k := range around { // the slow path's own stack use overwrites the red zone
+		add("\tmovq\t" + k.at + ", " + k.reg)
+	}
+	add("\tcall\t"+symSlow, "\tjmp\t"+again)
+	p.slow = append(p.slow, chunk{frame: frame, lines: out})
 }
 
-// instruction handles one instruction line of a part that gets stubs.
-func (in *inserter) instruction(raw []byte, text string) {
-	p := in.cur
-	i := parse(text)
-	if !p.entered {
-		if i.op == "endbr64" && !p.endbr {
-			p.endbr = true
-			in.copy(raw, text)
-			in.enter()
-			return
-		}
-		in.enter()
+// symbolIn returns the symbol that an operand names first: of "*setjmp@GOTPCREL(%rip)", "$setjmp, %rax" and
+// "[QWORD PTR setjmp@GOTPCREL[rip]]".
+func symbolIn(args string) string {
+	args = strings.TrimLeft(args, "*$[")
+	if i := strings.LastIndexByte(args, ' '); i >= 0 && strings.HasPrefix(args, "QWORD PTR") {
+		args = args[i+1:]
 	}
+	return args[:symbolLength(args)]
+}
+
+func (a *amd64) instruction(p *part, i *instr, raw []byte, text string) {
 	switch {
-	case i.isReturn():
-		in.emitReturn(p)
-	case i.tail && (i.op == "jmp" || i.op == "jmpq"):
-		in.emitTail(p, i.args)
-	case i.tail: // a conditional tail call: the condition is turned round and jumps over stub and jump
-		in.n++
-		over := fmt.Sprintf(".Lbraid_o%d", in.n)
-		in.line("\t" + inverse(i.op) + "\t" + over)
-		in.emitTail(p, i.args)
-		in.line("\tjmp\t" + i.args)
-		in.line(over + ":")
+	case i.kind.is(kindReturn):
+		a.ret(p)
+	case i.kind.is(kindTail) && i.kind.is(kindAlways):
+		a.tail(p, i.args)
+	case i.kind.is(kindTail): // a conditional tail call: the condition is turned round and jumps over stub and jump
+		a.n++
+		over := fmt.Sprintf(".Lbraid_o%d", a.n)
+		a.line("\t" + inverse(strings.TrimPrefix(i.op, "#")) + "\t" + over)
+		a.tail(p, i.args)
+		a.line("\tjmp\t" + i.args)
+		a.line(over + ":")
 		return
 	}
-	in.copy(raw, text)
-	if i.returnsTwice() {
-		in.emitResume(p)
+	a.copy(raw, text)
+	if i.kind.is(kindTwice) && i.kind.is(kindCall) {
+		a.resume(p)
 	}
-}
-
-// copy passes an instruction on, without gcc's annotation.
-func (in *inserter) copy(raw []byte, text string) {
-	if in.gcc {
-		if code, _, comment := splitComment(text); strings.Contains(comment, "[c=") {
-			in.line(strings.TrimRight(code, " \t"))
-			return
-		}
-	}
-	in.out = append(in.out, raw...)
 }
 
 // inverse returns the conditional jump on the opposite condition.
@@ -260,4 +254,89 @@ func inverse(op string) string {
 		return "j" + c
 	}
 	return "jn" + op[1:]
+}
+
+// unfit knows the functions that keep more registers than the convention says.
+func (a *amd64) unfit(p *part) string {
+	for _, i := range p.body {
+		switch strings.TrimPrefix(i.op, "#") {
+		case "iretq", "iret", "uiret":
+			return "an interrupt handler, which must keep every register"
+		}
+	}
+	return ""
+}
+
+// splitComment takes the comment off an instruction line and returns the name of gcc's pattern if -dp left one.
+func splitComment(s, mark string) (code, pattern, comment string) {
+	i := strings.Index(s, mark)
+	if i < 0 {
+		return s, "", ""
+	}
+	code, comment = s[:i], s[i:]
+	if j := strings.Index(comment, "[c="); j >= 0 {
+		if k := strings.IndexByte(comment[j:], ']'); k >= 0 {
+			pattern = strings.TrimSpace(comment[j+k+1:])
+			if k := strings.IndexAny(pattern, " \t"); k >= 0 {
+				pattern = pattern[:k]
+			}
+		}
+	}
+	return code, pattern, comment
+}
+
+// parse reads one instruction line. gcc's own annotation decides what is a sibling call; clang writes a comment.
+func (a *amd64) parse(text string) instr {
+	code, pattern, comment := splitComment(text, "#")
+	code = strings.TrimSpace(code)
+	in := instr{pattern: pattern}
+	for {
+		op, args, _ := strings.Cut(strings.ReplaceAll(code, "\t", " "), " ")
+		op = strings.TrimSuffix(strings.TrimSpace(op), ";")
+		switch op {
+		case "rep", "repz", "repne", "repnz", "lock", "notrack", "bnd", "data16", "rex64", "cs", "ds", "xacquire", "xrelease":
+			if args = strings.TrimLeft(args, " ;"); args != "" {
+				if strings.HasPrefix(op, "rep") && !strings.HasPrefix(args, "ret") {
+					in.op, in.args = op+" "+args, "" // a string instruction: taken as unknown
+					return in
+				}
+				code = args
+				continue
+			}
+		}
+		in.op, in.args = op, strings.TrimSpace(args)
+		break
+	}
+	switch in.op {
+	case "ret", "retq":
+		in.kind = kindReturn | kindAlways
+	case "call", "callq":
+		in.kind = kindCall
+		if returnsTwice(symbolIn(in.args)) {
+			in.kind |= kindTwice
+		}
+	case "ud2", "hlt":
+		in.kind = kindStop
+	case "nop", "nopw", "nopl":
+		in.kind = kindPadding
+	case "endbr64":
+		in.kind = kindLanding
+	case "mov", "movq", "movabs", "movabsq", "movl", "leaq": // -mcmodel=large and -fno-plt call through a register
+		if returnsTwice(symbolIn(in.args)) {
+			in.kind = kindTwice
+		}
+	case "jmp", "jmpq":
+		in.kind = kindJump | kindAlways
+		if strings.HasSuffix(in.args, "__x86_return_thunk") {
+			in.kind = kindReturn | kindAlways
+		}
+	default:
+		if strings.HasPrefix(in.op, "j") || strings.HasPrefix(in.op, "loop") || in.op == "xbegin" {
+			in.kind = kindJump
+		}
+	}
+	if in.kind.is(kindJump) && in.op[0] == 'j' && (strings.Contains(pattern, "sibcall") || strings.Contains(comment, "TAILCALL")) {
+		in.kind |= kindTail
+	}
+	return in
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
+	"unsafe"
 )
 
 // Marker is the comment that instrumented output begins with, so that it is not instrumented again.
@@ -15,6 +18,8 @@ const Marker = "# braid: instrumented"
 type Options struct {
 	// Trace decides by a function's symbol (as the assembler sees it, so mangled) whether it gets stubs. Nil: all do.
 	Trace func(symbol string) bool
+	// Arch is the processor, in Go's names: "amd64", "arm64" or "arm". Empty: amd64.
+	Arch string
 	// ClockOnly inserts a bare read of the counter where the stubs would be: the floor that a stub is measured against.
 	ClockOnly bool
 }
@@ -40,7 +45,7 @@ func IsMarked(src []byte) bool {
 	return bytes.HasPrefix(src, []byte(Marker)) || bytes.Contains(src, []byte("\n"+Marker))
 }
 
-// Insert writes src, AT&T or Intel syntax assembly for amd64 from gcc -dp or clang, to dst with stubs. The annotations
+// Insert writes src, assembly from gcc -dp or clang, to dst with stubs. Assembly for amd64 may be in Intel syntax. The annotations
 // of -dp are taken out again. Nothing is written when it returns ErrNotCompilerOutput.
 func Insert(dst io.Writer, src []byte, o Options) (Result, error) {
 	d := detect(src)
@@ -48,9 +53,17 @@ func Insert(dst io.Writer, src []byte, o Options) (Result, error) {
 		return Result{}, ErrNotCompilerOutput
 	}
 	in := &inserter{o: o, gcc: d == dialectGCC, out: make([]byte, 0, len(src)+len(src)/2), resolvers: resolvers(src)}
+	switch o.Arch {
+	case "", "amd64":
+		in.proc = &amd64{in}
+	default:
+		return Result{}, fmt.Errorf("no stubs for %s: they exist for amd64", o.Arch)
+	}
 	in.line(Marker)
 	in.run(src)
-	in.fallback()
+	if in.declared {
+		in.proc.fallback()
+	}
 	if _, err := dst.Write(in.out); err != nil {
 		return in.res, fmt.Errorf("writing instrumented assembly: %w", err)
 	}
@@ -58,6 +71,24 @@ func Insert(dst io.Writer, src []byte, o Options) (Result, error) {
 }
 
 type dialect int
+
+// The symbols that a stub refers to, both hidden. The runtime defines them; in what is linked without it (by another
+// tool, or with -nostdlib), each object brings a weak thread pointer to an idle control block, so that its stubs are off.
+const (
+	symTLS  = "__braid_tls"
+	symSlow = "__braid_slow"
+	symIdle = "__braid_idle"
+)
+
+// declare declares them, before their first use.
+func (in *inserter) declare() {
+	if in.declared {
+		return
+	}
+	in.declared = true
+	in.line("\t.weak\t" + symSlow)
+	in.line("\t.hidden\t" + symSlow)
+}
 
 const (
 	dialectUnknown dialect = iota
@@ -108,36 +139,29 @@ func resolvers(src []byte) map[string]bool {
 	return out
 }
 
-// part is a stretch of one function in one section: the function itself, or the .cold piece that it jumps to.
-type part struct {
-	name    string
-	cold    bool
-	skip    bool
-	entered bool     // the entry stub is in place, or there is to be none
-	endbr   bool     // the landing pad instruction has been seen
-	label   string   // local label at the function's address
-	slow    []string // out-of-line code, to be placed at the part's end
-	nested  bool     // r10 may carry a static chain
-	usesR10 bool
-	body    []instr
-	labels  map[string]int
-}
-
 type inserter struct {
 	o         Options
+	proc      processor
 	gcc       bool
 	intel     bool
-	app       bool // within inline assembly
 	cfi       bool // between .cfi_startproc and .cfi_endproc
-	section   string
-	types     map[string]bool // symbols that .type declared functions
+	tracker   cfiTracker
 	resolvers map[string]bool
-	cur       *part
-	parts     map[string]*part
-	n         int
-	out       []byte
-	declared  bool // the weak symbols are declared
-	res       Result
+
+	// What the survey finds.
+	lines   []line
+	parts   []*part
+	names   map[string]int  // numbers of functions, for their labels
+	skipped map[string]bool // functions of which a part gets no stubs
+	framed  map[string]bool // functions that control can come back to
+	inData  map[string]bool // labels that data refers to; nil until asked for
+
+	cur      *part
+	padState map[string]cfiState // how a frame is found at a label with a pad
+	n        int
+	out      []byte
+	declared bool // the weak symbols are declared
+	res      Result
 }
 
 func (in *inserter) line(s string) {
@@ -145,65 +169,112 @@ func (in *inserter) line(s string) {
 	in.out = append(in.out, '\n')
 }
 
+func (in *inserter) prepare() {
+	in.names, in.skipped, in.framed, in.padState = map[string]int{}, map[string]bool{}, map[string]bool{}, map[string]cfiState{}
+}
+
 func (in *inserter) run(src []byte) {
-	in.types, in.parts, in.section = map[string]bool{}, map[string]*part{}, ".text"
-	lines := bytes.SplitAfter(src, []byte("\n"))
-	for i := range lines {
-		in.one(lines, i)
+	in.prepare()
+	text := unsafe.String(unsafe.SliceData(src), len(src)) // src is not changed while its text is in use
+	in.survey(text)
+	for k := range in.lines {
+		n := bytes.IndexByte(src, '\n') + 1
+		if n == 0 {
+			n = len(src)
+		}
+		in.one(&in.lines[k], src[:n])
+		src = src[n:]
 	}
 }
 
-// one handles line i. Everything that is not understood is copied as it is.
-func (in *inserter) one(lines [][]byte, i int) {
-	raw := lines[i]
-	text := strings.TrimRight(string(raw), "\n")
-	trim := strings.TrimSpace(text)
-	switch {
-	case trim == "#APP":
-		in.app = true
-	case trim == "#NO_APP":
-		in.app = false
-	case in.app || trim == "" || trim[0] == '#':
-	case trim[0] == '.' && !isLabel(trim):
-		in.directive(trim)
-		switch {
-		case strings.HasPrefix(trim, ".cfi_startproc"):
-			in.cfi = true
-		case strings.HasPrefix(trim, ".cfi_endproc"):
-			in.flush(in.cur)
-			in.cfi = false
+// one handles a line. Everything that is not understood is copied as it is.
+func (in *inserter) one(l *line, raw []byte) {
+	p := in.cur
+	switch l.kind {
+	case lineApp:
+		if p != nil && !p.entered {
+			in.enter() // inline assembly is the first thing that the function does
 		}
-		if strings.HasPrefix(trim, ".size") {
-			in.size(trim)
-		} else if in.cur != nil && !in.cur.entered && startsCode(trim) {
-			in.enter() // alignment before a loop head: the stub must not be within the loop
-		}
-	case isLabel(trim):
-		name := labelName(trim)
-		if in.types[name] && !strings.HasPrefix(name, ".L") {
+	case lineDirective:
+		in.directive(l, raw)
+		return
+	case lineLabel:
+		if l.part != nil {
 			in.out = append(in.out, raw...)
-			in.begin(name, lines, i)
+			in.begin(l.part)
 			return
 		}
-		if in.cur != nil && !in.cur.entered && !debugLabel(name) {
+		name := labelName(l.text)
+		if p != nil && !p.entered && !debugLabel(name) {
 			in.enter()
 		}
-		if endLabel(name) {
-			in.flush(in.cur)
+		if p != nil && p.pads[name] != "" && in.cfi {
+			in.padState[name] = in.tracker.now.clone()
 		}
-	case in.cur != nil && !in.cur.skip:
-		in.instruction(raw, text)
-		return
-	default:
-		in.copy(raw, text)
+		if endLabel(name) {
+			in.flush(p)
+		}
+	case lineInstruction:
+		text := strings.TrimRight(string(raw), "\n")
+		if p == nil || p.skip || l.part != p {
+			in.copy(raw, text)
+			return
+		}
+		i := &p.body[l.instr]
+		if l.padOf != "" {
+			text = strings.Replace(text, l.padOf, l.pad, 1)
+			raw = []byte(text + "\n")
+		}
+		if !p.entered {
+			if i.kind.is(kindLanding) && !p.landing {
+				p.landing = true
+				in.copy(raw, text)
+				in.enter()
+				return
+			}
+			in.enter()
+		}
+		in.proc.instruction(p, i, raw, text)
 		return
 	}
 	in.out = append(in.out, raw...)
 }
 
-// startsCode reports whether a directive at a function's head belongs to what follows rather than to the function.
-func startsCode(d string) bool {
-	return strings.HasPrefix(d, ".p2align") || strings.HasPrefix(d, ".align")
+func (in *inserter) directive(l *line, raw []byte) {
+	p := in.cur
+	word, rest := cutDirective(l.text)
+	switch {
+	case strings.HasPrefix(word, ".cfi_"):
+		switch word {
+		case ".cfi_startproc":
+			in.cfi = true
+			in.tracker.start(in.proc.entryState())
+		case ".cfi_endproc":
+			in.flush(p)
+			in.cfi = false
+		default:
+			in.tracker.directive(word, rest)
+		}
+	case word == ".fnend", word == ".handlerdata", word == ".personality", word == ".personalityindex", word == ".cantunwind":
+		in.flush(p)
+	case word == ".size":
+		if l.part != nil {
+			in.flush(l.part)
+			if in.cur == l.part {
+				in.cur = nil
+			}
+		}
+	case word == ".intel_syntax":
+		in.intel = true
+	case word == ".att_syntax":
+		in.intel = false
+	case p != nil && !p.entered && (word == ".p2align" || word == ".align" || word == ".balign"):
+		in.enter() // alignment before a loop head: the stub must not be within the loop
+	}
+	if l.padOf != "" {
+		raw = bytes.Replace(raw, []byte(l.padOf), []byte(l.pad), 1)
+	}
+	in.out = append(in.out, raw...)
 }
 
 // debugLabel reports whether a label at a function's head marks a place for tables only and is never jumped to.
@@ -240,80 +311,29 @@ func labelName(s string) string {
 	return s[:strings.IndexByte(s, ':')]
 }
 
-func (in *inserter) directive(s string) {
-	word, rest, _ := strings.Cut(s, "\t")
-	if w, r, ok := strings.Cut(s, " "); ok && len(w) < len(word) {
-		word, rest = w, r
-	}
-	switch word {
-	case ".type":
-		name, kind, ok := strings.Cut(rest, ",")
-		if ok && strings.Contains(kind, "function") {
-			in.types[strings.TrimSpace(name)] = true
-		}
-	case ".section", ".pushsection":
-		name, _, _ := strings.Cut(rest, ",")
-		in.section = strings.Trim(strings.TrimSpace(name), `"`)
-	case ".text":
-		in.section = ".text"
-	case ".intel_syntax":
-		in.intel = true
-	case ".att_syntax":
-		in.intel = false
-	}
-}
-
-// isCold recognises the pieces that gcc and clang split off a function; they are jumped to, never called.
-func isCold(name string) bool {
-	name = strings.Trim(name, `"`)
-	return strings.HasSuffix(name, ".cold") || strings.Contains(name, ".cold.") || strings.Contains(name, ".__part.")
-}
-
-// isNested recognises gcc's local functions, which get a static chain in r10: "inner.0".
-func isNested(name string) bool {
-	name = strings.Trim(name, `"`)
-	i := strings.LastIndexByte(name, '.')
-	if i <= 0 || i == len(name)-1 {
-		return false
-	}
-	for _, c := range name[i+1:] {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
-}
-
-func (in *inserter) begin(name string, lines [][]byte, i int) {
-	p := &part{name: name, cold: isCold(name)}
-	in.parts[name] = p
+// begin starts a part, behind its label.
+func (in *inserter) begin(p *part) {
 	in.cur = p
-	base, _, _ := strings.Cut(strings.Trim(name, `"`), ".cold")
 	switch {
-	case in.o.Trace != nil && !in.o.Trace(strings.Trim(base, `"`)), strings.HasPrefix(in.section, NoTraceSection):
-		p.skip = true
-	case in.resolvers[base]:
-		p.skip = true
-		in.res.Skipped = append(in.res.Skipped, name+": resolves an ifunc, which may run before thread-local storage exists")
-	}
-	if p.skip {
+	case p.skip:
 		p.entered = true
-		return
-	}
-	p.scan(lines[i+1:], in.intel)
-	if reason := p.unfit(); reason != "" {
-		p.skip, p.entered = true, true
-		in.res.Skipped = append(in.res.Skipped, name+": "+reason)
-		return
-	}
-	p.nested = isNested(name)
-	if p.cold {
+	case p.cold:
 		p.entered = true
-		return
+		p.label = in.labelOf(p.base)
+	default:
+		p.label = in.labelOf(p.base)
+		in.line(p.label + ":")
 	}
-	in.n++
-	p.label = fmt.Sprintf(".Lbraid_f%d", in.n)
-	in.line(p.label + ":")
+}
+
+// labelOf returns the local label at a function's address.
+func (in *inserter) labelOf(base string) string {
+	k, ok := in.names[base]
+	if !ok {
+		k = len(in.names) + 1
+		in.names[base] = k
+	}
+	return fmt.Sprintf(".Lbraid_f%d", k)
 }
 
 // enter places the entry stub.
@@ -321,21 +341,7 @@ func (in *inserter) enter() {
 	p := in.cur
 	p.entered = true
 	in.res.Entries++
-	in.emitEntry(p)
-}
-
-// size ends a function part.
-func (in *inserter) size(s string) {
-	name, _, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(s, ".size")), ",")
-	p := in.parts[strings.TrimSpace(name)]
-	if p == nil {
-		return
-	}
-	in.flush(p)
-	delete(in.parts, p.name)
-	if in.cur == p {
-		in.cur = nil
-	}
+	in.proc.entry(p)
 }
 
 // endLabel reports whether a label marks the end of a function's code, for its size or its line table.
@@ -344,24 +350,56 @@ func endLabel(name string) bool {
 }
 
 // flush places a part's out-of-line code at its end, where no code falls into it. It is within the function's size and
-// unwind table, so that debuggers and profilers know whose it is. Wherever a stub stands, but behind a second return,
-// the frame has been given back or not yet made.
+// unwind table, so that debuggers and profilers know whose it is.
 func (in *inserter) flush(p *part) {
-	if p == nil || len(p.slow) == 0 {
+	if p == nil {
 		return
 	}
-	if in.cfi {
-		in.line("\t.cfi_def_cfa %rsp, 8")
-		for _, r := range []string{"rbx", "rbp", "r12", "r13", "r14", "r15"} {
-			in.line("\t.cfi_restore %" + r)
+	for _, label := range slices.Sorted(maps.Keys(p.pads)) {
+		n := len(p.slow)
+		in.proc.pad(p, p.pads[label], label)
+		if state, ok := in.padState[label]; ok {
+			for k := range p.slow[n:] {
+				p.slow[n+k].frame = &state
+			}
 		}
 	}
-	in.att(func() {
-		for _, l := range p.slow {
-			in.line(l)
+	p.pads = nil
+	for _, c := range p.slow {
+		if in.cfi {
+			state := c.frame
+			if state == nil {
+				entry := in.proc.entryState()
+				state = &entry
+			}
+			for _, d := range in.tracker.to(*state) {
+				in.line(d)
+			}
 		}
-	})
+		in.att(func() {
+			for _, l := range c.lines {
+				in.line(l)
+			}
+		})
+	}
 	p.slow = p.slow[:0]
+}
+
+// here is how a frame is found at this place, for the out-of-line code that belongs to it.
+func (in *inserter) here() *cfiState {
+	s := in.tracker.now.clone()
+	return &s
+}
+
+// copy passes an instruction on, without gcc's annotation.
+func (in *inserter) copy(raw []byte, text string) {
+	if in.gcc {
+		if i := strings.Index(text, in.proc.comment()); i >= 0 && strings.Contains(text[i:], "[c=") {
+			in.line(strings.TrimRight(text[:i], " \t"))
+			return
+		}
+	}
+	in.out = append(in.out, raw...)
 }
 
 func (in *inserter) att(f func()) {

@@ -203,13 +203,11 @@ func TestConditionalTailCall(t *testing.T) {
 
 func TestLiveness(t *testing.T) {
 	part := func(code string) *part {
-		p := &part{name: "f"}
-		var lines [][]byte
-		for l := range strings.Lines(code + "\t.size\tf, .-f\n") {
-			lines = append(lines, []byte(l))
-		}
-		p.scan(lines, false)
-		return p
+		in := &inserter{}
+		in.proc = &amd64{in}
+		in.prepare()
+		in.survey("\t.type\tf, @function\nf:\n" + code + "\t.size\tf, .-f\n")
+		return in.parts[0]
 	}
 	for _, c := range []struct {
 		code     string

@@ -129,9 +129,9 @@ func (p *part) liveAtEntry(f family) bool {
 				continue
 			}
 			switch {
-			case in.isReturn(), in.op == "ud2", in.op == "hlt":
+			case in.kind.is(kindReturn | kindStop):
 				i = len(p.body)
-			case in.isCall():
+			case in.kind.is(kindCall):
 				switch f {
 				case famRDX:
 					return true // it may be passed on as the third argument
@@ -143,13 +143,13 @@ func (p *part) liveAtEntry(f family) bool {
 					}
 					i = len(p.body)
 				}
-			case in.isJump():
+			case in.kind.is(kindJump):
 				target, ok := p.labels[in.args]
 				if !ok { // leaves the part, or jumps through a table
 					return true
 				}
 				work = append(work, target)
-				if in.op == "jmp" || in.op == "jmpq" {
+				if in.kind.is(kindAlways) {
 					i = len(p.body)
 				}
 			}
