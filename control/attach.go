@@ -35,7 +35,7 @@ func Attach(pid int) ([]*Area, error) {
 			continue
 		}
 		off, err := strconv.ParseInt(f[2], 16, 64)
-		if err != nil || off%runtime.AreaStride != 0 || done[f[2]+f[4]] {
+		if err != nil || off%runtime.NarrowStride != 0 || done[f[2]+f[4]] {
 			continue
 		}
 		done[f[2]+f[4]] = true

@@ -1,22 +1,38 @@
 #!/bin/sh
-# Makes the committed runtime objects, one for each processor that has stubs. They are freestanding apart from a few
-# libc functions (runtime.c lists them), so one object serves glibc, musl and bionic, static and shared.
+# Makes the committed runtime objects, two for each processor that has stubs: runtime_PROCESSOR.o with the thread-local
+# variable __braid_tls, runtime_word_PROCESSOR.o without (BRAID_WORD). They are freestanding apart from a few libc functions
+# (runtime.h lists them), so one object serves glibc, musl and bionic, static and shared.
 set -eu
 cd "$(dirname "$0")/src"
 CC=${BRAID_CLANG:-clang-19}
+LD=${BRAID_LLD:-ld.lld-19}
+OBJCOPY=${BRAID_OBJCOPY:-llvm-objcopy-19}
 flags='-std=gnu11 -O2 -fPIC -ffreestanding -fno-builtin -fno-stack-protector -fomit-frame-pointer -fno-ident
-	-fvisibility=hidden -fasynchronous-unwind-tables -Wall -Wextra -Werror'
+	-fvisibility=hidden -Wall -Wextra -Werror'
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-one() { # goarch, clang target, processor flags
-	for c in runtime area modules threads; do
+link() { # result, processor, clang target, compiler flags, objcopy flags
+	parts=
+	for c in runtime.c area.c modules.c threads.c "slow_$2.S"; do
 		# shellcheck disable=SC2086
-		$CC --target="$2" $flags $3 -c "$c.c" -o "$out/$c.o"
+		$CC --target="$3" $flags $4 -c "$c" -o "$out/${c%.?}.o"
+		parts="$parts $out/${c%.?}.o"
 	done
 	# shellcheck disable=SC2086
-	$CC --target="$2" $3 -c "slow_$1.S" -o "$out/slow.o"
-	ld -r -m "$4" "$out/runtime.o" "$out/area.o" "$out/modules.o" "$out/threads.o" "$out/slow.o" -o "$out/all.o"
-	objcopy --strip-unneeded --remove-section=.comment --keep-global-symbol=__braid_tls --keep-global-symbol=__braid_slow \
-		"$out/all.o" "../runtime_$1.o"
+	$LD -r $parts -o "$out/all.o"
+	# shellcheck disable=SC2086
+	$OBJCOPY --strip-unneeded --remove-section=.comment --remove-section=.llvm_addrsig $5 \
+		--keep-global-symbol=__braid_tls --keep-global-symbol=__braid_slow --keep-global-symbol=__braid_slow_word \
+		"$out/all.o" "../$1.o"
 }
-one amd64 x86_64-linux-gnu '-mgeneral-regs-only -fcf-protection=full' elf_x86_64
+one() {
+	link "runtime_$1" "$1" "$2" "$3" "$4"
+	link "runtime_word_$1" "$1" "$2" "$3 -DBRAID_WORD" "$4"
+}
+tables=-fasynchronous-unwind-tables
+one amd64 x86_64-linux-gnu "$tables -mgeneral-regs-only -fcf-protection=full" ''
+# x18 belongs to the platform (Android: shadow call stack). Atomics in line: libgcc's helpers are not everywhere.
+one arm64 aarch64-linux-gnu "$tables -mgeneral-regs-only -mbranch-protection=standard -ffixed-x18 -mno-outline-atomics" ''
+# Without build attributes it goes with soft and hard float alike: it has no floating point in its interface.
+one arm armv7a-linux-gnueabihf '-marm -mfloat-abi=soft -mtp=cp15 -fno-unwind-tables -fno-asynchronous-unwind-tables' \
+	--remove-section=.ARM.attributes

@@ -6,7 +6,7 @@ package runtime
 const (
 	ArenaMagic   uint64 = 0x414e455241445242
 	SessionMagic uint64 = 0x534553534442524f
-	Version      uint32 = 2
+	Version      uint32 = 3
 
 	BlocksOff  = 0x10000
 	BlockMax   = 2048
@@ -15,6 +15,10 @@ const (
 	RingsOff   = 0x100000 // and the size of all that lies before the rings
 	AreaStride = 1 << 36
 	AreaMax    = 65536
+	AreaFirst  = 1 << 44
+
+	NarrowStride = 1 << 28
+	NarrowMax    = 65534
 
 	CursorOff    uint64 = 0
 	CursorOn     uint64 = 4
@@ -89,6 +93,7 @@ type Header struct {
 	Parent          uint32
 	Reserved        [50]uint64
 	Dummy           Block
+	Parked          Block
 }
 
 // Session mirrors struct braid_session.
@@ -101,5 +106,10 @@ type Session struct {
 	Policy     uint32
 	RingBytes  uint64
 	Armed      uint32
-	Reserved   uint32
+	NarrowNext uint32
+	AreaFirst  uint64
+
+	NarrowStride uint64
+	NarrowMax    uint32
+	Reserved     uint32
 }

@@ -5,7 +5,7 @@
 /* How much of an area to map: a limit on address space or on file size is left to the program. */
 static braid_u64 span(void)
 {
-	braid_u64 want = BRAID_AREA_STRIDE, lim[2];
+	braid_u64 want = NARROW ? BRAID_NARROW_STRIDE : BRAID_AREA_STRIDE, lim[2];
 	for (int res = LIMIT_FSIZE; res <= LIMIT_AS; res += LIMIT_AS - LIMIT_FSIZE)
 		if (!failed(sys6(SYS_prlimit, 0, res, 0, (long)lim, 0, 0)) && lim[0] != ~0ull && lim[0] / 16 < want)
 			want = lim[0] / 16;
@@ -15,7 +15,7 @@ static braid_u64 span(void)
 static struct braid_header *map(int fd, braid_u64 off, braid_u64 *bytes)
 {
 	for (; *bytes >= BRAID_RINGS_OFF + (2 << 20); *bytes = *bytes / 2 & ~0xffffull) {
-		long p = sys6(SYS_mmap, 0, *bytes, PROT_RW, MAP_SHARED | MAP_NORESERVE, fd, off);
+		long p = sys6(SYS_mmap, 0, *bytes, PROT_RW, MAP_SHARED | MAP_NORESERVE, fd, map_offset(off));
 		if (!failed(p)) {
 			sys(SYS_madvise, p, *bytes, MADV_DONTDUMP);
 			return (struct braid_header *)p;
@@ -37,8 +37,9 @@ static struct braid_header *session_area(braid_u64 *bytes)
 	if (!failed(p)) {
 		struct braid_session *s = (void *)p;
 		if (s->magic == BRAID_SESSION_MAGIC && s->version == BRAID_VERSION) {
-			braid_u32 k = __atomic_fetch_add(&s->area_next, 1, __ATOMIC_ACQ_REL);
-			if (k < s->area_max && (h = map(fd, (k + 1) * s->area_stride, bytes))) {
+			braid_u32 k = __atomic_fetch_add(NARROW ? &s->narrow_next : &s->area_next, 1, __ATOMIC_ACQ_REL);
+			braid_u64 off = NARROW ? (k + 1ull) * s->narrow_stride : s->area_first + k * s->area_stride;
+			if (k < (NARROW ? s->narrow_max : s->area_max) && (h = map(fd, off, bytes))) {
 				h->policy = s->policy;
 				h->armed = s->armed;
 				h->ring_bytes = s->ring_bytes;
@@ -78,7 +79,7 @@ HIDDEN struct braid_header *__braid_make_area(void)
 		return 0;
 	h->version = BRAID_VERSION;
 	h->pid = sys(SYS_getpid, 0, 0, 0);
-	h->base = (braid_u64)h;
+	h->base = address(h);
 	h->bytes = bytes;
 	h->counter_hz = braid_counter_hz();
 	h->started = braid_counter();
@@ -102,7 +103,9 @@ static void detach(struct braid_header *h, braid_u64 bytes)
 	sys6(SYS_mmap, (long)h, BRAID_RINGS_OFF, PROT_RW, MAP_PRIVATE | MAP_ANON | MAP_FIXED, -1, 0);
 	sys(SYS_munmap, (char *)h + BRAID_RINGS_OFF, bytes - BRAID_RINGS_OFF, 0);
 	__braid_area = 0;
+#ifndef BRAID_WORD /* elsewhere the thread's pointer is left to what it points to: a block that is off now */
 	__braid_tls = &__braid_parked;
+#endif
 }
 
 HIDDEN void __braid_forked(void)
@@ -112,10 +115,12 @@ HIDDEN void __braid_forked(void)
 		return; /* another copy's handler has been here */
 	braid_u64 bytes = __braid_bytes; /* the recorder may have given a dead parent's memory back */
 	braid_u32 mine = BRAID_BLOCK_MAX;
+#ifndef BRAID_WORD
 	for (braid_u32 k = 0; k < old->block_used && k < BRAID_BLOCK_MAX; k++)
 		if (blocks(old)[k].state == BRAID_READY && blocks(old)[k].thread == braid_thread_pointer() &&
-		    (braid_u64)&blocks(old)[k] == (braid_u64)__braid_tls)
+		    &blocks(old)[k] == __braid_tls)
 			mine = k;
+#endif
 	if (mine == BRAID_BLOCK_MAX) /* this copy has not met the thread, another may have */
 		for (braid_u32 k = 0; k < old->block_used && k < BRAID_BLOCK_MAX; k++)
 			if (blocks(old)[k].state == BRAID_READY && blocks(old)[k].thread == braid_thread_pointer())
@@ -133,7 +138,7 @@ HIDDEN void __braid_forked(void)
 		h->ring_bytes = old->ring_bytes;
 	}
 	h->parent = old->pid;
-	h->base = (braid_u64)old;
+	h->base = address(old);
 	h->bytes = bytes;
 	h->module_used = old->module_used < BRAID_MODULE_MAX ? old->module_used : BRAID_MODULE_MAX;
 	copy(modules(h), modules(old), h->module_used * sizeof(struct braid_module));

@@ -5,7 +5,9 @@
  *
  * A process has one area: a header, control blocks, a table of modules, then rings. Areas lie in a memory file. Under
  * "braid record -- command" that file is the recorder's (a session: its first page is a session header, area k lies at
- * (k+1) * area_stride), so that it outlives the shortest process. Elsewhere each process makes a memory file of its own
+ * area_first + k * area_stride), so that it outlives the shortest process. A 32-bit program can map only the file's first
+ * 2^44 bytes (mmap2 counts 4096-byte pages in 32 bits), so areas of such programs lie there: area k at
+ * (k+1) * narrow_stride. Elsewhere each process makes a memory file of its own
  * that holds one area at offset 0.
  *
  * "program" below is the traced program, "recorder" whoever maps the file from outside. Nothing here is trusted by the
@@ -19,7 +21,7 @@ typedef unsigned int braid_u32;
 
 #define BRAID_ARENA_MAGIC 0x414e455241445242ull   /* "BRDARENA" */
 #define BRAID_SESSION_MAGIC 0x534553534442524full /* "ORBDSSES", so that a session is not taken for an area */
-#define BRAID_VERSION 2u
+#define BRAID_VERSION 3u
 
 /* Offsets from the area's start, bytes. */
 #define BRAID_BLOCKS_OFF 0x10000ull
@@ -29,6 +31,9 @@ typedef unsigned int braid_u32;
 #define BRAID_RINGS_OFF 0x100000ull
 #define BRAID_AREA_STRIDE (1ull << 36)
 #define BRAID_AREA_MAX 65536u
+#define BRAID_AREA_FIRST (1ull << 44)
+#define BRAID_NARROW_STRIDE (1ull << 28) /* 256 MiB: an address space has 3 or 4 GiB */
+#define BRAID_NARROW_MAX 65534u
 
 /* Tags in the low bits of a cursor. */
 #define BRAID_OFF 0ull    /* off; a non-zero rest is where the thread stopped */
@@ -48,7 +53,8 @@ typedef unsigned int braid_u32;
 #define BRAID_EXITING 3u
 
 struct braid_block {
-	/* The hot words, which a trace point uses. 64-byte aligned. */
+	/* The hot words, which a trace point uses. 64-byte aligned; stubs for arm64 move cursor and mask as one pair. A 32-bit
+	   program's stubs use the low halves alone: the high halves of cursor and done stay 0, that of mask is all ones. */
 	braid_u64 cursor;      /* tagged address of the next slot; by the thread while on, by the recorder while off */
 	braid_u64 mask;        /* ~ring_bytes; the recorder clears bit 2 to ask for a stop */
 	braid_u64 done;        /* tagged address of the last slot that was written; by the thread. Behind it, up to cursor,
@@ -101,6 +107,8 @@ struct braid_header {
 	braid_u64 reserved[50];
 	/* At offset 512: where the thread pointers of unregistered threads point. cursor is BRAID_OFF or BRAID_ATTEND. */
 	struct braid_block dummy;
+	/* At offset 640: where those of threads point that can't be registered. Always off. */
+	struct braid_block parked;
 };
 
 struct braid_session {
@@ -112,11 +120,18 @@ struct braid_session {
 	braid_u32 policy;      /* for new areas; by the recorder */
 	braid_u64 ring_bytes;  /* likewise */
 	braid_u32 armed;       /* likewise */
+	braid_u32 narrow_next; /* areas given out to 32-bit programs; atomic add by programs */
+	braid_u64 area_first;
+	braid_u64 narrow_stride;
+	braid_u32 narrow_max;
 	braid_u32 reserved;
 };
 
 _Static_assert(sizeof(struct braid_block) == 128, "block");
+_Static_assert(__builtin_offsetof(struct braid_block, mask) == 8, "pair");
 _Static_assert(__builtin_offsetof(struct braid_header, dummy) == 512, "dummy");
+_Static_assert(sizeof(struct braid_header) == 768, "header");
+_Static_assert(sizeof(struct braid_session) == 72, "session");
 _Static_assert(sizeof(struct braid_module) == 512, "module");
 
 #endif

@@ -4,10 +4,10 @@
 
 static const char exe[] = "/proc/self/exe";
 
-static void note(struct module_scan *m, const struct phdr *ph, braid_u64 bias, int mine)
+static void note(struct module_scan *m, const struct phdr *ph, word bias, int mine)
 {
 	const char *p = (const char *)(bias + ph->vaddr), *end = p + ph->filesz;
-	braid_u64 align = ph->align == 8 ? 8 : 4;
+	word align = ph->align == 8 ? 8 : 4;
 	while (end - p >= 12) {
 		const braid_u32 *n = (const braid_u32 *)p;
 		const char *name = p + 12, *desc = name + ((n[0] + align - 1) & ~(align - 1));
@@ -31,7 +31,7 @@ static void note(struct module_scan *m, const struct phdr *ph, braid_u64 bias, i
 HIDDEN int __braid_scan(struct phdr_info *i, size_t size, void *arg)
 {
 	struct module_scan *m = arg;
-	braid_u64 low = ~0ull, high = 0;
+	word low = -1, high = 0;
 	(void)size;
 	for (int k = 0; k < i->phnum; k++) {
 		const struct phdr *ph = &i->phdr[k];

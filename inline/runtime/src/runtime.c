@@ -7,7 +7,8 @@
  *
  * Several copies can live in one process (an executable and its libraries). They share one area, found through an ELF
  * note that every copy carries, and one control block a thread; each has its own thread pointer to it, so a thread comes
- * through the slow path once in each copy. Nothing depends on which copy the dynamic linker would prefer.
+ * through the slow path once in each copy. Compiled with BRAID_WORD, the runtime has no thread-local variable: the thread
+ * pointer is a word elsewhere, which the stub names (docs/protocol.md, "Doors"), and which copies may share. Nothing depends on which copy the dynamic linker would prefer.
  *
  * Invariants:
  *  R1  The slow path runs with all signals blocked, otherwise a trace point in a handler could register a thread twice.
@@ -26,7 +27,9 @@ HIDDEN struct braid_block __braid_first_dummy __attribute__((aligned(64)));
 /* For a thread that can't be registered: off for good. */
 HIDDEN struct braid_block __braid_parked __attribute__((aligned(64)));
 
+#ifndef BRAID_WORD
 HIDDEN __thread struct braid_block *__braid_tls __attribute__((tls_model("initial-exec"))) = &__braid_first_dummy;
+#endif
 
 /* This process's area. Named by the note, so that another copy finds it. */
 HIDDEN struct braid_header *__braid_area;
@@ -34,6 +37,7 @@ HIDDEN braid_u64 __braid_bytes; /* how much of it is mapped */
 
 HIDDEN braid_u32 __braid_exit_key;
 HIDDEN int __braid_exit_key_ok;
+HIDDEN word __braid_hwcap;
 HIDDEN struct braid_module *__braid_self;
 HIDDEN char __braid_session_path[64];
 
@@ -59,13 +63,28 @@ static void find_session(void)
 	}
 }
 
+#if defined(__arm__)
+/* Tests define it, with a handler for SIGILL that reads another clock: user emulation has no counter. */
+extern HIDDEN __attribute__((weak)) const char __braid_emulated_counter[];
+enum { HWCAP_EVTSTRM = 1 << 21 };
+
+/* Whether stubs may read CNTVCT. The kernel sets this bit where it has the generic timer (drivers/clocksource/arm_arch_timer.c,
+ * arch_timer_evtstrm_enable), and lets programs read its counter then (arch_counter_set_user_access). */
+static int counter_usable(void) { return __braid_hwcap & HWCAP_EVTSTRM || __braid_emulated_counter; }
+#else
+static int counter_usable(void) { return 1; }
+#endif
+
 static void begin(void)
 {
+	__braid_hwcap = getauxval(AT_HWCAP);
+	if (!counter_usable())
+		return; /* nothing is ever turned on */
 	struct module_scan m;
 	volatile char *z = (volatile char *)&m;
 	for (size_t k = 0; k < sizeof m; k++)
 		z[k] = 0;
-	m.inside = (braid_u64)&__braid_first_dummy;
+	m.inside = (word)&__braid_first_dummy;
 	dl_iterate_phdr(__braid_scan, &m);
 	find_session();
 	__braid_exit_key_ok = pthread_key_create(&__braid_exit_key, __braid_thread_exit) == 0;

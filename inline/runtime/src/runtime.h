@@ -6,11 +6,16 @@
 
 #include "sys.h"
 
-typedef unsigned long size_t;
+typedef __SIZE_TYPE__ size_t;
+typedef __UINTPTR_TYPE__ word; /* an address; ElfW(Addr) */
 
-struct phdr { braid_u32 type, flags; braid_u64 off, vaddr, paddr, filesz, memsz, align; };
-struct phdr_info { braid_u64 addr; const char *name; const struct phdr *phdr; unsigned short phnum; };
-enum { PT_LOAD = 1, PT_NOTE = 4, AT_SECURE = 23 };
+#if __SIZEOF_POINTER__ == 8 /* Elf64_Phdr, Elf32_Phdr */
+struct phdr { braid_u32 type, flags; word off, vaddr, paddr, filesz, memsz, align; };
+#else
+struct phdr { braid_u32 type; word off, vaddr, paddr, filesz, memsz; braid_u32 flags; word align; };
+#endif
+struct phdr_info { word addr; const char *name; const struct phdr *phdr; unsigned short phnum; };
+enum { PT_LOAD = 1, PT_NOTE = 4, AT_HWCAP = 16, AT_SECURE = 23 };
 extern int dl_iterate_phdr(int (*)(struct phdr_info *, size_t, void *), void *);
 extern unsigned long getauxval(unsigned long);
 extern int pthread_atfork(void (*)(void), void (*)(void), void (*)(void));
@@ -24,13 +29,16 @@ extern char **environ;
 /* ---- state of this copy (runtime.c) ---- */
 
 extern HIDDEN struct braid_block __braid_first_dummy, __braid_parked;
+#ifndef BRAID_WORD
 extern HIDDEN __thread struct braid_block *__braid_tls __attribute__((tls_model("initial-exec")));
+#endif
 extern HIDDEN struct braid_header *__braid_area;
 extern HIDDEN braid_u64 __braid_bytes;
 extern HIDDEN struct braid_module *__braid_self;
 extern HIDDEN char __braid_session_path[64];
 extern HIDDEN braid_u32 __braid_exit_key;
 extern HIDDEN int __braid_exit_key_ok;
+extern HIDDEN word __braid_hwcap; /* which vector registers the slow path has to keep (slow_ARCH.S) */
 
 /* ---- area.c ---- */
 
@@ -42,7 +50,7 @@ HIDDEN void __braid_forked(void);
 
 struct module_scan {
 	struct braid_header *peer; /* another copy's area */
-	braid_u64 inside;          /* an address in the module that is looked for */
+	word inside;               /* an address in the module that is looked for */
 	struct braid_module found;
 };
 
@@ -53,7 +61,7 @@ HIDDEN void __braid_register_module(struct braid_header *h, struct braid_module 
 
 HIDDEN void __braid_fill(struct braid_header *h, struct braid_block *b, braid_u32 tid);
 HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b);
-HIDDEN void __braid_attend(void);
+HIDDEN void __braid_attend(struct braid_block **mine);
 HIDDEN void __braid_thread_exit(void *block);
 
 /* ---- small things ---- */
@@ -80,6 +88,9 @@ static inline int same(const char *a, const char *b)
 		a++, b++;
 	return *a == *b;
 }
+
+/* gcc would extend the sign of a 32-bit pointer. */
+static inline braid_u64 address(const void *p) { return (word)p; }
 
 static inline struct braid_block *blocks(struct braid_header *h)
 {

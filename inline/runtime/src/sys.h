@@ -6,7 +6,7 @@
 #include "arena.h"
 
 #if defined(__x86_64__)
-enum { SYS_mmap = 9, SYS_munmap = 11, SYS_sigprocmask = 14, SYS_pread = 17, SYS_mremap = 25, SYS_madvise = 28,
+enum { SYS_mmap = 9, SYS_munmap = 11, SYS_sigprocmask = 14, SYS_mremap = 25, SYS_madvise = 28,
        SYS_getpid = 39, SYS_fcntl = 72, SYS_ftruncate = 77, SYS_getcwd = 79, SYS_gettid = 186, SYS_prctl = 157,
        SYS_close = 3, SYS_openat = 257, SYS_readlinkat = 267, SYS_prlimit = 302, SYS_memfd_create = 319 };
 
@@ -39,7 +39,7 @@ static inline braid_u64 braid_thread_pointer(void)
 	return p;
 }
 #elif defined(__aarch64__)
-enum { SYS_mmap = 222, SYS_munmap = 215, SYS_sigprocmask = 135, SYS_pread = 67, SYS_mremap = 216, SYS_madvise = 233,
+enum { SYS_mmap = 222, SYS_munmap = 215, SYS_sigprocmask = 135, SYS_mremap = 216, SYS_madvise = 233,
        SYS_getpid = 172, SYS_fcntl = 25, SYS_ftruncate = 46, SYS_getcwd = 17, SYS_gettid = 178, SYS_prctl = 167,
        SYS_close = 57, SYS_openat = 56, SYS_readlinkat = 78, SYS_prlimit = 261, SYS_memfd_create = 279 };
 
@@ -76,14 +76,63 @@ static inline braid_u64 braid_thread_pointer(void)
 	__asm__("mrs %0, tpidr_el0" : "=r"(p));
 	return p;
 }
+#elif defined(__arm__)
+/* EABI. mmap2 counts 4096-byte pages (arch/arm/mm, arch/arm64/kernel/sys32.c), fcntl64 takes the same commands. */
+enum { SYS_mmap = 192, SYS_munmap = 91, SYS_sigprocmask = 175, SYS_mremap = 163, SYS_madvise = 220, SYS_getpid = 20,
+       SYS_fcntl = 221, SYS_ftruncate = 93, SYS_getcwd = 183, SYS_gettid = 224, SYS_prctl = 172, SYS_close = 6,
+       SYS_openat = 322, SYS_readlinkat = 332, SYS_prlimit = 369, SYS_memfd_create = 385 };
+
+static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long r7 __asm__("r7") = n;
+	register long r0 __asm__("r0") = a;
+	register long r1 __asm__("r1") = b;
+	register long r2 __asm__("r2") = c;
+	register long r3 __asm__("r3") = d;
+	register long r4 __asm__("r4") = e;
+	register long r5 __asm__("r5") = f;
+	__asm__ volatile("svc 0" : "+r"(r0) : "r"(r7), "r"(r1), "r"(r2), "r"(r3), "r"(r4), "r"(r5) : "memory");
+	return r0;
+}
+
+/* CNTVCT. A program may read it where the kernel lets it: braid_counter_usable. */
+static inline braid_u64 braid_counter(void)
+{
+	braid_u32 lo, hi;
+	__asm__ volatile("mrrc p15, 1, %0, %1, c14" : "=r"(lo), "=r"(hi));
+	return (braid_u64)hi << 32 | lo;
+}
+
+/* 0: under emulation the frequency can't be read where the counter can't. */
+static inline braid_u64 braid_counter_hz(void) { return 0; }
+
+/* TPIDRURO */
+static inline braid_u64 braid_thread_pointer(void)
+{
+	braid_u32 p;
+	__asm__("mrc p15, 0, %0, c13, c0, 3" : "=r"(p));
+	return p;
+}
 #else
 #error "no system calls for this processor"
 #endif
 
 #define sys(n, a, b, c) sys6(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
 
+/* Whether this is a 32-bit program, whose areas are small and lie at the beginning of a session (arena.h). */
+enum { NARROW = sizeof(void *) == 4 };
+
+/* What mmap takes for an offset in a file. */
+static inline long map_offset(braid_u64 off) { return NARROW ? off >> 12 : off; }
+
+#if defined(__x86_64__)
+enum { LARGEFILE = 0 };
+#else /* arch/arm/include/uapi/asm/fcntl.h, arch/arm64/include/uapi/asm/fcntl.h: not the generic value */
+enum { LARGEFILE = 0400000 };
+#endif
+
 enum { PROT_RW = 3, MAP_SHARED = 1, MAP_PRIVATE = 2, MAP_FIXED = 0x10, MAP_ANON = 0x20, MAP_NORESERVE = 0x4000,
-       MREMAP_MAYMOVE = 1, MREMAP_FIXED = 2, MADV_DONTDUMP = 16, AT_CWD = -100, RDWR_CLOEXEC = 02000002,
+       MREMAP_MAYMOVE = 1, MREMAP_FIXED = 2, MADV_DONTDUMP = 16, AT_CWD = -100, RDWR_CLOEXEC = 02000002 | LARGEFILE,
        DUPFD_CLOEXEC = 1030, LIMIT_FSIZE = 1, LIMIT_AS = 9, GET_NAME = 16, MFD_CLOEXEC = 1, MFD_ALLOW_SEALING = 2 };
 
 #endif

@@ -13,12 +13,16 @@ static struct braid_block *registered(struct braid_header *h, braid_u32 tid, bra
 	return 0;
 }
 
-/* Finds room for the calling thread's ring: a multiple of its size, with the bit above it clear. */
+/* Finds room for the calling thread's ring: a multiple of its size, with the bit above it clear. In a 32-bit program a
+ * ring takes at most a 16th of the room that is left, so that there is some for every thread. */
 static int make_ring(struct braid_header *h, struct braid_block *b)
 {
 	braid_u64 s = h->ring_bytes;
 	if (s < 4096 || s & (s - 1))
 		return 0;
+	if (NARROW)
+		for (braid_u64 room = h->bytes - h->ring_next; s > 64 << 10 && s > room / 16;)
+			s /= 2;
 	if (b->ring_addr && b->ring_bytes == s)
 		return 1;
 	braid_u64 next = __atomic_load_n(&h->ring_next, __ATOMIC_RELAXED), off;
@@ -79,24 +83,30 @@ static struct braid_block *claim(struct braid_header *h, braid_u32 tid)
 		return b;
 	}
 	__atomic_fetch_add(&h->lost_threads, 1, __ATOMIC_RELAXED);
-	return &__braid_parked;
+	return &h->parked;
 }
 
-/* Called by __braid_slow (slow_ARCH.S) at a trace point that saw BRAID_ATTEND. The trace point then begins again. */
-HIDDEN void __braid_attend(void)
+/* Called by __braid_slow (slow_ARCH.S) at a trace point that saw BRAID_ATTEND, or, with BRAID_WORD, a null pointer in the
+ * thread's word at mine. The trace point then begins again; the word is not null then. */
+HIDDEN void __braid_attend(struct braid_block **mine)
 {
+#ifndef BRAID_WORD
+	mine = &__braid_tls;
+#endif
+	struct braid_header *h = __braid_area;
+	if (!h) { /* before begin(), without a system call: what the slow path has to keep is not known yet. Or never again */
+		*mine = __braid_first_dummy.cursor == BRAID_OFF ? &__braid_first_dummy : &__braid_parked;
+		return;
+	}
 	braid_u64 all = ~0ull, old = 0;
 	sys6(SYS_sigprocmask, 2, (long)&all, (long)&old, 8, 0, 0); /* R1 */
-	struct braid_header *h = __braid_area;
-	struct braid_block *t = __braid_tls;
-	if (!h) {
-		__braid_tls = &__braid_parked;
-	} else if (t == &__braid_first_dummy || t == &h->dummy) {
+	struct braid_block *t = *mine;
+	if (!t || t == &__braid_first_dummy || t == &h->dummy) {
 		braid_u32 tid = sys(SYS_gettid, 0, 0, 0);
 		struct braid_block *b = registered(h, tid, braid_thread_pointer());
 		if (!b)
 			b = __atomic_load_n(&h->armed, __ATOMIC_ACQUIRE) ? claim(h, tid) : &h->dummy;
-		__braid_tls = b;
+		*mine = b;
 	} else if ((t->cursor & 7) == BRAID_ATTEND) {
 		__braid_start(h, t);
 	}
@@ -116,6 +126,10 @@ HIDDEN void __braid_thread_exit(void *p)
 		__atomic_store_n(&b->state, BRAID_EXITING, __ATOMIC_RELEASE);
 		return;
 	}
+#ifdef BRAID_WORD /* the word may be gone, or still be used by this thread: the recorder frees the block */
+	__atomic_store_n(&b->state, BRAID_EXITING, __ATOMIC_RELEASE);
+#else
 	__braid_tls = &__braid_parked;
 	__atomic_store_n(&b->state, BRAID_FREE, __ATOMIC_RELEASE);
+#endif
 }
