@@ -40,10 +40,13 @@ type commandLine struct {
 	output string // of -o, "" if there is none
 	target string // of --target or -target
 
+	machine []string // what chooses the processor: --target, -march and all else that begins with -m
+
 	otherABI      bool // -m32, -mx32, -m16: no stub for that
 	freestanding  bool // no thread-local storage to be expected
 	noRuntime     bool // linked without the C library, or relocatable output
 	lto           bool
+	splitStack    bool
 	notAssembly   bool // clang: -emit-llvm, --analyze and the like
 	gnuAssembler  bool // clang: -fno-integrated-as was asked for
 	saveTemps     bool
@@ -104,6 +107,9 @@ func (p *arguments) option(arg string) (ok bool) {
 	all := append([]string{arg}, p.rest[:words]...)
 	p.rest = p.rest[words:]
 	p.note(name, value)
+	if forMachine(arg) {
+		p.cl.machine = append(p.cl.machine, all...)
+	}
 	if forAssembler(arg) {
 		p.cl.assemble = append(p.cl.assemble, all...)
 	}
@@ -167,6 +173,10 @@ func (p *arguments) noteFlag(arg string) {
 		cl.lto = true
 	case "-fno-lto":
 		cl.lto = false
+	case "-fsplit-stack":
+		cl.splitStack = true
+	case "-fno-split-stack":
+		cl.splitStack = false
 	case "-emit-llvm", "-fembed-bitcode":
 		cl.notAssembly = true
 	case "-fno-integrated-as", "-no-integrated-as":

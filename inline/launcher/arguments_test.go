@@ -52,7 +52,7 @@ func TestParseCommandLine(t *testing.T) {
 		{"-Wp,-MM a.c", commandLine{stage: stageOther, inputs: []input{c("a.c")}}},
 	} {
 		got, ok := parseCommandLine(strings.Fields(test.args), &compiler{family: familyGCC})
-		got.assemble = nil
+		got.assemble, got.machine = nil, nil
 		if diff := cmp.Diff(test.want, got, all); diff != "" || !ok {
 			t.Errorf("%s: ok %v: %s", test.args, ok, diff)
 		}
@@ -81,9 +81,9 @@ func TestIdentify(t *testing.T) {
 		args    int
 	}{
 		{"gcc-99 -c a.c", compiler{family: familyGCC, version: 99}, 2},
-		{"/opt/x/arm-linux-gnueabihf-g++-99.1.2 a.c", compiler{family: familyGCC, version: 99, target: "arm", cplus: true}, 1},
-		{"aarch64-linux-android30-clang++ a.c", compiler{family: familyClang, target: "aarch64", cplus: true}, 1},
-		{"x86_64-w64-mingw32-gcc-99-posix", compiler{family: familyGCC, version: 99, target: "x86_64"}, 0},
+		{"/opt/x/arm-linux-gnueabihf-g++-99.1.2 a.c", compiler{family: familyGCC, version: 99, target: "arm-linux-gnueabihf", cplus: true}, 1},
+		{"aarch64-linux-android30-clang++ a.c", compiler{family: familyClang, target: "aarch64-linux-android30", cplus: true}, 1},
+		{"x86_64-w64-mingw32-gcc-99-posix", compiler{family: familyGCC, version: 99, target: "x86_64-w64-mingw32"}, 0},
 		{"ccache clang-99 -c", compiler{family: familyClang, version: 99, ccache: true}, 1},
 		{"ccache -s", compiler{}, 1},
 		{"tcc a.c", compiler{}, 1},
@@ -124,7 +124,6 @@ func TestUntouched(t *testing.T) {
 		{clang, "-c -- a.c", false},
 		{gcc, "-m32 -c a.c", true},
 		{gcc, "-mx32 -c a.c", true},
-		{clang, "--target=aarch64-linux-gnu -c a.c", true},
 		{clang, "--target=i686-linux-gnu -c a.c", true},
 		{clang, "--target=x86_64-linux-gnu -c a.c", false},
 		{gcc, "-ffreestanding -c a.c", true},
@@ -136,7 +135,9 @@ func TestUntouched(t *testing.T) {
 		{gcc, "-lfoo", true},
 		{gcc, "--version", true},
 		{gcc, "-c a.c -o", true},
-		{compiler{command: []string{"aarch64-linux-gnu-gcc"}, family: familyGCC, target: "aarch64"}, "-c a.c", true},
+		{compiler{command: []string{"mips-linux-gnu-gcc"}, family: familyGCC, target: "mips-linux-gnu"}, "-c a.c", true},
+		{gcc, "-fsplit-stack -c a.c", false}, // it draws a warning
+		{clang, "-flto -S a.c", true},
 		{compiler{command: []string{"tcc"}}, "-c a.c", true},
 	} {
 		p := makePlan(&options{}, &c.compiler, strings.Fields(c.args))

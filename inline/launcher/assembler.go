@@ -32,8 +32,7 @@ const maxAssembly = 1 << 30
 
 // settings is what the launcher tells the assembler wrapper.
 type settings struct {
-	Choose  chooser `json:"choose"`
-	Verbose bool    `json:"verbose,omitempty"`
+	insertion
 
 	// Clang is the command that assembles standard input, without -o and its value. Empty: the real assembler does.
 	Clang []string `json:"clang,omitempty"`
@@ -148,40 +147,50 @@ func (w *wrapper) run() (exitCode int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	var filtered []byte
-	var reason error
+	var text []byte
 	if fits {
-		filtered, reason = w.insert(source)
+		text, err = w.insert(source, nil)
 	} else {
-		reason = fmt.Errorf("more than %d bytes of assembly", maxAssembly)
+		err = fmt.Errorf("more than %d bytes of assembly", maxAssembly)
+	}
+	if err != nil {
+		w.say("%s has no stubs: %v", w.subject(source), err)
 	}
 	if err := <-found; err != nil {
 		return 1, err
 	}
-	switch {
-	case filtered == nil:
-		if reason != nil && !errors.Is(reason, stub.ErrNotCompilerOutput) {
-			fmt.Fprintf(os.Stderr, "braid cc: %s has no stubs: %v\n", w.subject(source), reason)
-		}
+	if text == nil {
 		return w.assembleOriginal(source)
-	case w.SaveTemps && w.input != "":
-		if err := os.WriteFile(w.input, filtered, 0o666); err != nil {
-			return 1, fmt.Errorf("writing the assembly that -save-temps keeps: %w", err)
-		}
 	}
-
 	var messages bytes.Buffer
-	status, err := w.assemble(bytes.NewReader(filtered), "", &messages)
-	if err != nil {
-		return 1, err
-	}
+	status, err := w.assemble(bytes.NewReader(text), "", &messages)
 	switch {
-	case status.ok() && (messages.Len() == 0 || w.Checked):
-		return 0, nil
-	case w.Replay:
-		return status.code, w.askForReplay()
+	case err != nil:
+		return 1, err
+	case !status.ok():
+		return w.repair(source, text, messages.String())
+	case messages.Len() > 0 && !w.Checked:
+		return w.explain(source, text)
 	}
-	return w.explain(source, filtered, messages.String(), status)
+	return 0, w.keep(text)
+}
+
+// say prints a message if --verbose asks for it.
+func (w *wrapper) say(format string, args ...any) {
+	if w.Verbose {
+		fmt.Fprintf(os.Stderr, "braid cc: "+format+"\n", args...)
+	}
+}
+
+// keep makes the .s file that -save-temps keeps what was assembled.
+func (w *wrapper) keep(text []byte) error {
+	if !w.SaveTemps || w.input == "" {
+		return nil
+	}
+	if err := os.WriteFile(w.input, text, 0o666); err != nil {
+		return fmt.Errorf("writing the assembly that -save-temps keeps: %w", err)
+	}
+	return nil
 }
 
 // askForReplay has the launcher run the plain compiler.
@@ -192,20 +201,21 @@ func (w *wrapper) askForReplay() error {
 	return nil
 }
 
-// explain runs the assembler on the text as the compiler wrote it, for the sake of its messages. If that succeeds, what
-// counts is still the text with stubs, unless that failed: then the stubs are at fault, and left out.
-func (w *wrapper) explain(source, filtered []byte, messages string, status exitStatus) (int, error) {
+// explain gives the messages about a text that the assembler takes, but not in silence: they come from a run on the
+// text as the compiler wrote it. What counts is the text with stubs all the same.
+func (w *wrapper) explain(source, text []byte) (exitCode int, err error) {
+	if w.Replay {
+		return 0, errors.Join(w.askForReplay(), w.keep(text))
+	}
 	code, err := w.assembleOriginal(source)
 	if err != nil || code != 0 {
 		return code, err
 	}
-	if !status.ok() { // the original has been assembled, without stubs
-		fmt.Fprintf(os.Stderr, "braid cc: %s has no stubs: the assembler does not take them; please report this:\n%s",
-			w.subject(source), messages)
-		return 0, nil
+	status, err := w.assemble(bytes.NewReader(text), "", io.Discard)
+	if err != nil {
+		return 1, err
 	}
-	status, err = w.assemble(bytes.NewReader(filtered), "", io.Discard)
-	return status.report(), err
+	return status.report(), w.keep(text)
 }
 
 // read takes in the compiler's output. It does not fit if it is larger than maxAssembly.
@@ -221,14 +231,16 @@ func (w *wrapper) read() (source []byte, fits bool, err error) {
 	return source, len(source) <= maxAssembly, nil
 }
 
-// insert returns the text with stubs, or nil if it is to be left alone.
-func (w *wrapper) insert(source []byte) ([]byte, error) {
-	for _, name := range w.Assembly {
-		if name == w.input {
-			return nil, nil
-		}
+// insert returns the text with stubs in all chosen functions but the excluded ones, or nil if it is to be left alone.
+func (w *wrapper) insert(source []byte, excluded map[string]bool) ([]byte, error) {
+	if slices.Contains(w.Assembly, w.input) {
+		return nil, nil
 	}
-	return insertStubs(source, &w.Choose, w.Verbose, w.subject(source), os.Stderr)
+	text, err := w.stubs(source, excluded, w.subject(source), os.Stderr)
+	if errors.Is(err, stub.ErrNotCompilerOutput) {
+		return nil, nil
+	}
+	return text, err
 }
 
 // subject is what to call this assembly: the source that it names, or its own name.
@@ -270,23 +282,26 @@ func (w *wrapper) findTool() error {
 	return nil
 }
 
-// assembleOriginal assembles the text as the compiler wrote it, under its own name.
+// assembleOriginal assembles the text as the compiler wrote it, and says what the assembler says.
 func (w *wrapper) assembleOriginal(source []byte) (int, error) {
-	var in io.Reader = bytes.NewReader(source)
-	input := ""
+	if !w.Replay {
+		status, err := w.assemblePlain(source, os.Stderr)
+		return status.report(), err
+	}
+	var messages bytes.Buffer
+	status, err := w.assemblePlain(source, &messages)
+	if err == nil && (!status.ok() || messages.Len() > 0) {
+		err = w.askForReplay()
+	}
+	return status.code, err
+}
+
+// assemblePlain assembles the text as the compiler wrote it, under its own name.
+func (w *wrapper) assemblePlain(source []byte, messages io.Writer) (exitStatus, error) {
 	if w.input != "" && len(w.Clang) == 0 {
-		in, input = nil, w.input
+		return w.assemble(nil, w.input, messages)
 	}
-	if w.Replay {
-		var messages bytes.Buffer
-		status, err := w.assemble(in, input, &messages)
-		if err == nil && (!status.ok() || messages.Len() > 0) {
-			err = w.askForReplay()
-		}
-		return status.code, err
-	}
-	status, err := w.assemble(in, input, os.Stderr)
-	return status.report(), err
+	return w.assemble(bytes.NewReader(source), "", messages)
 }
 
 // assemble runs the assembler on a file, or on what it reads from in.

@@ -4,7 +4,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 )
@@ -23,7 +22,7 @@ type compiler struct {
 	family  family
 	cplus   bool   // the C++ driver
 	version int    // major, 0 if the name does not say
-	target  string // the processor as in a target triple, "" if the name does not say
+	target  string // the target triple, "" if the name does not say
 	ccache  bool
 }
 
@@ -82,30 +81,8 @@ func (c *compiler) take(m []string) {
 		c.version, _ = strconv.Atoi(m[3])
 	}
 	if c.target == "" && m[1] != "musl" { // musl-gcc is the machine's own gcc with another libc
-		c.target, _, _ = strings.Cut(m[1], "-")
+		c.target = m[1]
 	}
-}
-
-// goarch is the processor that the compiler makes code for with these arguments, in Go's names, or "" for one that
-// braid does not know.
-func (c *compiler) goarch(cl *commandLine) string {
-	target := c.target
-	if cl.target != "" {
-		target, _, _ = strings.Cut(cl.target, "-")
-	}
-	arch := ""
-	switch {
-	case target == "":
-		arch = runtime.GOARCH
-	case target == "x86_64" || target == "amd64":
-		arch = "amd64"
-	case target == "aarch64" || target == "arm64":
-		arch = "arm64"
-	}
-	if cl.otherABI {
-		return ""
-	}
-	return arch
 }
 
 // probe asks a compiler that is called cc or c++, and is no link to a better name, what it is.

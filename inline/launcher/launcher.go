@@ -66,6 +66,12 @@ func (l *launch) run(args []string) (exitCode int, err error) {
 		return l.untouched()
 	}
 
+	for _, note := range p.notes {
+		l.say("%s", note)
+	}
+	if p.warning != "" {
+		fmt.Fprintln(l.stderr, "braid cc:", p.warning)
+	}
 	caught := catch()
 	status, err := l.execute(&p, rest, caught)
 	if l.directory != "" {
@@ -162,8 +168,7 @@ func (l *launch) replay(args, words, extra []string, caught <-chan os.Signal) (e
 	if err != nil || status.ok() {
 		return status, err
 	}
-	fmt.Fprintf(l.stderr, "braid cc: compiled without stubs: the assembler does not take them; please report this:\n%s",
-		messages.Bytes())
+	l.say("compiled without stubs: the assembler does not take them; please report this:\n%s", messages.Bytes())
 	return runForwarding(l.child(l.compiler.command[0], plain, nil), caught)
 }
 
@@ -211,11 +216,10 @@ func (l *launch) prepare(p *plan) (directory, runtimeFile string, err error) {
 // left alone.
 func (l *launch) addStubs(p *plan, status exitStatus, assembly []byte) error {
 	if p.stdout {
-		text, err := insertStubs(assembly, &l.choose, l.verbose, "standard output", l.stderr)
-		if err != nil || !status.ok() {
-			text = assembly
+		if text := l.withStubs(p, assembly, "standard output"); text != nil && status.ok() {
+			assembly = text
 		}
-		_, err = l.stdout.Write(text)
+		_, err := l.stdout.Write(assembly)
 		return err
 	}
 	if !status.ok() {
@@ -226,17 +230,27 @@ func (l *launch) addStubs(p *plan, status exitStatus, assembly []byte) error {
 		if err != nil || tooLarge {
 			continue
 		}
-		text, err := insertStubs(source, &l.choose, l.verbose, name, l.stderr)
-		if errors.Is(err, stub.ErrNotCompilerOutput) {
+		text := l.withStubs(p, source, name)
+		if text == nil {
 			continue
-		} else if err != nil {
-			return fmt.Errorf("inserting stubs into %s: %w", name, err)
 		}
 		if err := os.WriteFile(name, text, 0o666); err != nil {
 			return fmt.Errorf("writing the assembly with stubs: %w", err)
 		}
 	}
 	return nil
+}
+
+// withStubs puts stubs into a text that is not assembled here, or returns nil if it is to be left alone.
+func (l *launch) withStubs(p *plan, source []byte, name string) []byte {
+	text, err := p.assembly.stubs(source, nil, name, l.stderr)
+	if err != nil {
+		if !errors.Is(err, stub.ErrNotCompilerOutput) {
+			l.say("%s has no stubs: %v", name, err)
+		}
+		return nil
+	}
+	return text
 }
 
 // say prints a message if --verbose asks for it.

@@ -23,6 +23,8 @@ Options:
   --only PATTERN   trace only functions that match (may be repeated)
   --skip PATTERN   do not trace functions that match (may be repeated)
   --list FILE      patterns not to be traced, one a line
+  --block KIND     where a stub finds its thread's control block: tls (default),
+                   slot:N or reg:NAME+OFFSET
   --no-runtime     do not link the runtime
   --verbose        say on stderr what is run and what got stubs
   -h, --help       show this help
@@ -45,6 +47,7 @@ Examples:
 // options are those of braid cc itself.
 type options struct {
 	choose    chooser
+	block     string // see parseBlock
 	noRuntime bool
 	verbose   bool
 	help      bool
@@ -73,7 +76,7 @@ loop:
 			break loop
 		case args[i] == "" || args[i][0] != '-':
 			break loop
-		case name == "--only" || name == "--skip" || name == "--list":
+		case name == "--only" || name == "--skip" || name == "--list" || name == "--block":
 			v, err := value(name, &i)
 			if err != nil {
 				return o, err
@@ -83,6 +86,10 @@ loop:
 				o.choose.Only = append(o.choose.Only, v)
 			case "--skip":
 				o.choose.Skip = append(o.choose.Skip, v)
+			case "--block":
+				if o.block, err = parseBlock(v); err != nil {
+					return o, err
+				}
 			case "--list":
 				patterns, err := readList(v)
 				if err != nil {

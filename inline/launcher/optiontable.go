@@ -60,6 +60,12 @@ func splitJoined(arg string) (name, value string, ok bool) {
 	return "", "", false
 }
 
+// forMachine says whether an option chooses the processor, or where the compiler's parts are.
+func forMachine(arg string) bool {
+	return strings.HasPrefix(arg, "-m") && arg != "-mllvm" || arg == "-target" || strings.HasPrefix(arg, "--target=") ||
+		arg == "-gcc-toolchain" || strings.HasPrefix(arg, "--gcc-toolchain=")
+}
+
 // forAssembler says whether clang, when it assembles a file that it has compiled, needs this option: all do but those
 // that choose outputs, stages and debug information (the compiler has written that down already), and those for the
 // linker.

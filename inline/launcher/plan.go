@@ -23,11 +23,15 @@ type plan struct {
 	afterName   bool      // back must go in front of the last arguments, behind "--"
 	bareRuntime bool      // no "-x none" is wanted before the runtime
 
-	// With -S: what to put stubs into when the compiler is done.
-	outputs []string
-	stdout  bool
+	// With -S: what to put stubs into when the compiler is done, and how.
+	outputs  []string
+	stdout   bool
+	assembly insertion
 
 	replay bool // see replayFile
+
+	warning string   // for the user in any case, "" for none
+	notes   []string // for --verbose
 }
 
 // makePlan decides what to do with a compiler and its arguments.
@@ -50,30 +54,58 @@ func makePlan(o *options, c *compiler, args []string) plan {
 	case cl.dashes && (!slices.Contains(args, "--") || cl.openLanguage):
 		return plan{untouched: "a -- that options cannot be put before"}
 	}
-	arch := c.goarch(&cl)
-	if arch != "amd64" {
-		return plan{untouched: "no stubs for this processor or ABI"}
+	arch, why := c.processor(&cl)
+	if why != "" {
+		return plan{untouched: why}
+	}
+	stubs := insertion{Choose: o.choose, Arch: arch, Block: o.block, Verbose: o.verbose}
+	if err := stubs.canInsert(); err != nil {
+		return plan{untouched: err.Error()}
 	}
 
-	p := plan{afterName: cl.dashes, bareRuntime: !cl.openLanguage}
+	p := plan{afterName: cl.dashes, bareRuntime: !cl.openLanguage, assembly: stubs}
 	if cl.stage == stageLink && !cl.noRuntime && !o.noRuntime {
 		p.runtime = arch
 	}
-	// gcc may generate code at link time from objects made with -flto, whatever the command says.
-	generates := cl.has(languageC) || c.family == familyGCC && cl.stage == stageLink
-	switch {
-	case !generates, cl.freestanding, cl.has(languageOther):
-	case cl.stage == stageAssembly:
-		p.planAssembly(c, &cl)
-	case c.family == familyGCC:
-		p.planGCC(o, c, &cl)
-	case !cl.lto && !cl.notAssembly:
-		p.planClang(o, c, &cl)
-	}
-	if p.runtime == "" && p.wrapper == nil && len(p.outputs) == 0 && !p.stdout {
-		return plan{untouched: "nothing here can hold or needs stubs"}
+	p.planStubs(c, &cl)
+	if p.runtime == "" && p.wrapper == nil && len(p.outputs) == 0 && !p.stdout && p.warning == "" {
+		return plan{untouched: strings.Join(append(p.notes, "nothing here can hold or needs stubs"), "; ")}
 	}
 	return p
+}
+
+// splitStackWarning is said aloud, because -fsplit-stack is rare and its users would look for their functions in vain.
+const splitStackWarning = "-fsplit-stack: no stubs in what this command compiles, because a stub may need more stack than " +
+	"such a function has left; leave that option out to trace it"
+
+// planStubs decides where stubs come from, if from anywhere.
+func (p *plan) planStubs(c *compiler, cl *commandLine) {
+	switch {
+	case cl.has(languageC):
+	case c.family == familyGCC && cl.stage == stageLink: // code may come from objects made with -flto, whatever the command says
+	default:
+		return
+	}
+	switch {
+	case cl.freestanding:
+		p.notes = append(p.notes, "no stubs: there may be no thread-local storage")
+	case cl.has(languageOther):
+		p.notes = append(p.notes, "no stubs: not only C and C++")
+	case cl.splitStack:
+		if cl.has(languageC) || cl.lto {
+			p.warning = splitStackWarning
+		}
+	case c.family == familyClang && cl.lto:
+		p.notes = append(p.notes, "no stubs: with -flto, clang's code is made within the linker")
+	case cl.notAssembly:
+		p.notes = append(p.notes, "no stubs: the output is no code")
+	case cl.stage == stageAssembly:
+		p.planAssembly(c, cl)
+	case c.family == familyGCC:
+		p.planGCC(c, cl)
+	default:
+		p.planClang(c, cl)
+	}
 }
 
 // gccOptions make gcc's output fit for stubs. -dp says for each instruction what the compiler means by it, so that
@@ -81,8 +113,8 @@ func makePlan(o *options, c *compiler, args []string) plan {
 // a caller might otherwise know that the function leaves them alone.
 var gccOptions = []string{"-dp", "-fno-ipa-ra"}
 
-func (p *plan) planGCC(o *options, c *compiler, cl *commandLine) {
-	p.wrapper = newSettings(o, cl)
+func (p *plan) planGCC(c *compiler, cl *commandLine) {
+	p.wrapper = newSettings(p.assembly, cl)
 	p.wrapper.SaveTemps = cl.saveTemps
 	p.wrapper.FindAssembler = findAssembler(c, cl)
 	p.back = append(p.back, gccOptions...)
@@ -90,8 +122,8 @@ func (p *plan) planGCC(o *options, c *compiler, cl *commandLine) {
 
 // planClang has clang write assembly and then assemble the result by itself: its assembly may hold directives that the
 // GNU assembler does not know.
-func (p *plan) planClang(o *options, c *compiler, cl *commandLine) {
-	p.wrapper = newSettings(o, cl)
+func (p *plan) planClang(c *compiler, cl *commandLine) {
+	p.wrapper = newSettings(p.assembly, cl)
 	p.wrapper.SaveTemps = cl.saveTemps
 	p.back = append(p.back, "-fno-integrated-as")
 	if cl.gnuAssembler {
@@ -122,7 +154,7 @@ func (p *plan) planClang(o *options, c *compiler, cl *commandLine) {
 }
 
 func (p *plan) planAssembly(c *compiler, cl *commandLine) {
-	if cl.notAssembly || cl.lto {
+	if cl.lto { // gcc's .s file holds no code then
 		return
 	}
 	if c.family == familyGCC {
@@ -144,8 +176,8 @@ func (p *plan) planAssembly(c *compiler, cl *commandLine) {
 }
 
 // newSettings are the wrapper's settings that depend on the command line.
-func newSettings(o *options, cl *commandLine) *settings {
-	s := &settings{Choose: o.choose, Verbose: o.verbose, Environment: map[string]string{}}
+func newSettings(in insertion, cl *commandLine) *settings {
+	s := &settings{insertion: in, Environment: map[string]string{}}
 	for _, in := range cl.inputs {
 		if in.language == languageAssembly {
 			s.Assembly = append(s.Assembly, in.name)
@@ -161,10 +193,7 @@ func newSettings(o *options, cl *commandLine) *settings {
 
 func findAssembler(c *compiler, cl *commandLine) []string {
 	find := append([]string{c.command[len(c.command)-1]}, cl.programPrefix...)
-	if cl.target != "" && c.family == familyClang {
-		find = append(find, "--target="+cl.target)
-	}
-	return append(find, "-print-prog-name=as")
+	return append(append(find, cl.machine...), "-print-prog-name=as")
 }
 
 // arguments are the compiler's arguments, given the directory of the assembler wrapper and the file of the runtime.

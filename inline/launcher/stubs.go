@@ -5,26 +5,58 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"braid/inline/stub"
 )
 
-// insertStubs returns the compiler's output with stubs. Verbose, it says on log what it did. The error is
-// stub.ErrNotCompilerOutput for text that must stay as it is.
-func insertStubs(source []byte, choose *chooser, verbose bool, subject string, log io.Writer) ([]byte, error) {
+// insertion is how to put stubs into a text. It travels from the launcher to the assembler wrapper as JSON.
+type insertion struct {
+	Choose  chooser `json:"choose"`
+	Arch    string  `json:"arch"`            // in Go's names
+	Block   string  `json:"block,omitempty"` // see parseBlock
+	Verbose bool    `json:"verbose,omitempty"`
+}
+
+// stubs returns the compiler's output with stubs in all functions that are chosen and not excluded. Verbose, it says on
+// log what it did. The error is stub.ErrNotCompilerOutput for text that must stay as it is.
+//
+// A defect of the inserter must not break a build, so a panic is an error here.
+func (in *insertion) stubs(source []byte, excluded map[string]bool, subject string, log io.Writer) (text []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			text, err = nil, fmt.Errorf("the inserter failed: %v; please report this", p)
+		}
+	}()
 	var out bytes.Buffer
 	out.Grow(len(source) + len(source)/2)
-	result, err := stub.Insert(&out, source, stub.Options{Trace: choose.trace})
+	result, err := stub.Insert(&out, source, in.options(excluded))
 	if err != nil {
 		return nil, err
 	}
-	if verbose {
+	if in.Verbose {
 		fmt.Fprintf(log, "braid cc: %s: stubs in %d functions, at %d exits\n", subject, result.Entries, result.Exits)
 		for _, s := range result.Skipped {
 			fmt.Fprintf(log, "braid cc: %s: no stub in %s\n", subject, s)
 		}
 	}
 	return out.Bytes(), nil
+}
+
+// options are the inserter's.
+func (in *insertion) options(excluded map[string]bool) stub.Options {
+	return stub.Options{
+		Arch: in.Arch,
+		Trace: func(symbol string) bool {
+			return !excluded[wholeFunction(symbol)] && in.Choose.trace(symbol)
+		},
+	}
+}
+
+// wholeFunction is the symbol of the function that a part which the compiler split off belongs to.
+func wholeFunction(symbol string) string {
+	whole, _, _ := strings.Cut(symbol, ".cold")
+	return whole
 }
 
 // sourceName is the file that the first .file directive without a number names.
