@@ -56,6 +56,8 @@ func Insert(dst io.Writer, src []byte, o Options) (Result, error) {
 	switch o.Arch {
 	case "", "amd64":
 		in.proc = &amd64{in}
+	case "arm":
+		in.proc = &arm{in}
 	default:
 		return Result{}, fmt.Errorf("no stubs for %s: they exist for amd64", o.Arch)
 	}
@@ -144,6 +146,8 @@ type inserter struct {
 	proc      processor
 	gcc       bool
 	intel     bool
+	thumb     bool // T32 (arm)
+	wide      bool // the jump table that follows gets wider elements (arm)
 	cfi       bool // between .cfi_startproc and .cfi_endproc
 	tracker   cfiTracker
 	resolvers map[string]bool
@@ -215,6 +219,7 @@ func (in *inserter) one(l *line, raw []byte) {
 			in.flush(p)
 		}
 	case lineInstruction:
+		in.wide = false
 		text := strings.TrimRight(string(raw), "\n")
 		if p == nil || p.skip || l.part != p {
 			in.copy(raw, text)
@@ -270,6 +275,9 @@ func (in *inserter) directive(l *line, raw []byte) {
 		in.intel = false
 	case p != nil && !p.entered && (word == ".p2align" || word == ".align" || word == ".balign"):
 		in.enter() // alignment before a loop head: the stub must not be within the loop
+	}
+	if in.wide && word == ".byte" {
+		raw = bytes.Replace(raw, []byte(".byte"), []byte(".2byte"), 1)
 	}
 	if l.padOf != "" {
 		raw = bytes.Replace(raw, []byte(l.padOf), []byte(l.pad), 1)

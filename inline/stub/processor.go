@@ -44,6 +44,7 @@ type instr struct {
 	args    string // operands as text
 	pattern string // gcc's name for it, if -dp left one
 	kind    kind
+	index   int32 // in its part
 }
 
 // returnsTwice reports whether a function can come back a second time, after a jump out of methods that will then never

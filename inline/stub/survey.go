@@ -43,12 +43,16 @@ type part struct {
 	body    []instr
 	labels  map[string]int    // of code, and the index of the instruction that follows
 	pads    map[string]string // labels that control comes back to, and their pads
-	twice   bool              // calls what can return twice, perhaps through a register
+	thumb   bool              // T32 (arm)
+	// takesLabel: the address of a label is taken, as clang says.
+	takesLabel bool
+	twice      bool // calls what can return twice, perhaps through a register
 }
 
 // uses are facts about a part's text, inline assembly included, that decide what a stub must keep.
 type uses struct {
 	r10 bool // amd64
+	ip  bool // arm
 }
 
 // chunk is a stretch of out-of-line code. frame says how the caller's frame is found there; nil: as at a function's entry.
@@ -63,6 +67,7 @@ func (in *inserter) survey(src string) {
 	types, parts := map[string]bool{}, map[string]*part{}
 	section, app := ".text", false
 	var cur *part
+	var fresh []string // labels of cur since its last instruction
 	for len(src) > 0 {
 		text, rest, _ := strings.Cut(src, "\n")
 		src = rest
@@ -82,6 +87,7 @@ func (in *inserter) survey(src string) {
 				cur.note(text)
 			}
 		case in.isComment(text):
+			in.noteLabel(cur, text)
 		case text[0] == '.' && !isLabel(text):
 			l.kind = lineDirective
 			word, rest := cutDirective(text)
@@ -96,35 +102,46 @@ func (in *inserter) survey(src string) {
 					delete(parts, p.name)
 					l.part = p
 					if cur == p {
-						cur = nil
+						cur, fresh = nil, fresh[:0]
 					}
 				}
+			case ".thumb", ".arm", ".code":
+				in.thumb = word == ".thumb" || strings.HasPrefix(rest, "16")
 			case ".intel_syntax":
 				in.intel = true
 			case ".att_syntax":
 				in.intel = false
 			default:
 				section = sectionAfter(section, word, rest)
+				if isData(word) {
+					for _, name := range fresh {
+						delete(cur.labels, name) // a constant's
+					}
+					fresh = fresh[:0]
+				}
 			}
 		case isLabel(text):
 			l.kind = lineLabel
 			name := labelName(text)
 			switch {
 			case types[name] && !strings.HasPrefix(name, ".L"):
-				cur = in.newPart(name, section)
+				cur, fresh = in.newPart(name, section), fresh[:0]
 				parts[name] = cur
 				l.part = cur
 			case cur != nil && section == cur.section:
+				in.noteLabel(cur, text)
 				cur.labels[name] = len(cur.body)
+				fresh = append(fresh, name)
 			}
 		default:
-			l.kind = lineInstruction
+			l.kind, fresh = lineInstruction, fresh[:0]
 			if cur != nil {
 				l.part, l.instr = cur, int32(len(cur.body))
 				i := in.proc.parse(text)
 				if in.intel {
 					i.op = "#" + i.op // operands are in another order: nothing is concluded from them
 				}
+				i.index = l.instr
 				cur.note(i.args)
 				cur.body = append(cur.body, i)
 			}
@@ -144,11 +161,15 @@ func (in *inserter) survey(src string) {
 
 // isApp and isNoApp recognise the marks around inline assembly.
 func (in *inserter) isApp(text string) bool {
+	if in.gcc && strings.HasPrefix(text, "@ ") && len(text) > 3 { // gcc for arm marks each statement: @ 12 "file.c" 1
+		number, rest, _ := strings.Cut(text[2:], " ")
+		return allDigits(number) && strings.HasPrefix(rest, `"`) && !in.isNoApp(text)
+	}
 	return text == "#APP" || text == in.proc.comment()+"APP"
 }
 
 func (in *inserter) isNoApp(text string) bool {
-	return text == "#NO_APP" || text == in.proc.comment()+"NO_APP"
+	return text == "#NO_APP" || text == in.proc.comment()+"NO_APP" || text == `@ 0 "" 2`
 }
 
 func (in *inserter) isComment(text string) bool {
@@ -159,6 +180,16 @@ func (p *part) note(text string) {
 	if strings.Contains(text, "r10") {
 		p.uses.r10 = true
 	}
+	if strings.Contains(text, "ip") {
+		p.uses.ip = true
+	}
+}
+
+// noteLabel notices clang's comment on a label whose address is taken.
+func (in *inserter) noteLabel(p *part, text string) {
+	if p != nil && !in.gcc && strings.Contains(text, "lock address taken") {
+		p.takesLabel = true
+	}
 }
 
 // cutDirective separates a directive from its arguments.
@@ -167,6 +198,16 @@ func cutDirective(s string) (word, rest string) {
 		return s[:i], strings.TrimSpace(s[i+1:])
 	}
 	return s, ""
+}
+
+// isData reports whether a directive makes data.
+func isData(word string) bool {
+	switch word {
+	case ".byte", ".2byte", ".4byte", ".8byte", ".short", ".hword", ".word", ".long", ".xword", ".quad", ".octa", ".zero",
+		".space", ".skip", ".ascii", ".asciz", ".string", ".float", ".double", ".single":
+		return true
+	}
+	return false
 }
 
 func sectionAfter(section, word, rest string) string {
@@ -182,7 +223,7 @@ func sectionAfter(section, word, rest string) string {
 
 func (in *inserter) newPart(name, section string) *part {
 	bare := strings.Trim(name, `"`)
-	p := &part{name: name, base: bare, section: section, labels: map[string]int{}, nested: isNested(bare)}
+	p := &part{name: name, base: bare, section: section, labels: map[string]int{}, nested: isNested(bare), thumb: in.thumb}
 	if i := in.coldSuffix(bare); i > 0 {
 		p.cold, p.base = true, bare[:i]
 	}
