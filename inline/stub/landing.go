@@ -32,7 +32,7 @@ func (in *inserter) landings() {
 		switch l := &in.lines[k]; {
 		case l.kind == lineLabel && l.part != nil:
 			cur = l.part
-		case l.kind == lineInstruction && l.part == cur && cur != nil && !cur.skip:
+		case l.kind == lineInstruction && l.part == cur && cur != nil:
 			if strings.Contains(l.text, ".L") && !cur.body[l.instr].kind.is(kindJump|kindCall) {
 				at = append(at, k)
 			}
@@ -75,10 +75,14 @@ func (in *inserter) receivers(at []int, owner map[string]*part) {
 			label := rest[:n]
 			rest = rest[n:]
 			to := owner[label]
-			if to == nil || to.base != p.base {
-				continue
-			}
-			if in.gcc && !jumps[p.base] && !in.labelInData(label) || setup[label] {
+			switch {
+			case to == nil:
+			case to.base != p.base:
+				if in.gcc { // a nested function's goto into the one around it, and the jump to it was inlined, too
+					in.redirect(k, to, label)
+				}
+			case p.skip:
+			case in.gcc && !jumps[p.base] && !in.labelInData(label) || setup[label]:
 				in.redirect(k, to, label)
 			}
 		}
