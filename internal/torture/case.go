@@ -10,6 +10,9 @@ import (
 // Levels are the levels of optimisation that every program is built at.
 var Levels = []string{"-O0", "-O1", "-O2", "-O3", "-Os"}
 
+// OwnLevel stands for the level of optimisation that a program's own options have. Others would only repeat it.
+const OwnLevel = "own"
+
 // Compiler is a pair of compilers.
 type Compiler struct {
 	Name    string
@@ -86,22 +89,26 @@ func Cases(r Roots, t Target, s Selection) ([]Case, error) {
 		if err != nil {
 			return nil, fmt.Errorf("suite %s: %w", suite, err)
 		}
+		sparse := uint64(max(1, s.Every))
+		if sparse > 1 {
+			sparse *= suiteNamed(suite).thin()
+		}
 		for _, p := range programs {
 			for _, cc := range t.Compilers {
 				if !wanted(s.Compilers, cc.Name) || p.GCCOnly && cc.Clang {
 					continue
 				}
 				levels := Levels
-				if p.Fixed { // what it says itself counts; any level would do
-					levels = Levels[:1]
+				if p.Fixed {
+					levels = []string{OwnLevel}
 				}
 				for _, level := range levels {
 					c := Case{p, cc, level}
 					at := c.order(s.Seed)
-					if !p.Fixed && !wanted(s.Levels, level) || s.Every > 1 && at%uint64(s.Every) != 0 {
+					if level != OwnLevel && !wanted(s.Levels, level) || at%sparse != 0 {
 						continue
 					}
-					list = append(list, placed{c, at / uint64(max(1, s.Every))})
+					list = append(list, placed{c, at / sparse})
 				}
 			}
 		}

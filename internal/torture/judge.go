@@ -127,7 +127,11 @@ func (t *trial) build(name string, before ...string) (outcome, error) {
 	if t.c.Program.Plus {
 		cc = t.c.Compiler.Plus
 	}
-	words := slices.Concat(before, cc, t.Target.Flags, []string{t.c.Level}, t.c.Program.Flags,
+	level := []string{t.c.Level}
+	if t.c.Level == OwnLevel {
+		level = nil
+	}
+	words := slices.Concat(before, cc, t.Target.Flags, level, t.c.Program.Flags,
 		[]string{"-Wl,--wrap=__libc_start_main,--wrap=exit", "-o", filepath.Join(t.dir, name)}, t.c.Program.Sources,
 		[]string{t.ends[t.c.Compiler.Name], "-lm"})
 	for i, f := range words {

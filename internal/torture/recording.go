@@ -21,6 +21,8 @@ const ringBytes = 16 << 20
 type recording struct {
 	session *control.Session
 	areas   []*control.Area
+	ended   []thread // that ended while others still ran
+	err     error    // the first that looking met
 }
 
 func newRecording() (*recording, error) {
@@ -31,17 +33,39 @@ func newRecording() (*recording, error) {
 	return &recording{session: s}, nil
 }
 
-// look takes up new processes and notes where quiet threads are; see inline.Segment for how often that must be.
+// look takes up new processes, decodes ended threads, and notes where quiet ones are; see inline.Segment for how often
+// that must be.
 func (r *recording) look() {
-	if as, err := r.session.Areas(); err == nil {
-		r.areas = append(r.areas, as...)
+	as, err := r.session.Areas()
+	r.areas = append(r.areas, as...)
+	if err != nil && r.err == nil {
+		r.err = err
 	}
 	for _, a := range r.areas {
 		for _, t := range a.Threads() {
-			if t.On() {
-				t.Note()
+			if !t.On() {
+				continue
+			}
+			t.Note()
+			if t.Gone() && t.Tid != a.Pid() {
+				r.take(a, t)
+				t.Release()
 			}
 		}
+	}
+}
+
+// take decodes what a thread recorded.
+func (r *recording) take(a *control.Area, t *control.Thread) {
+	s, err := t.Collect(nil)
+	if err == nil {
+		var th thread
+		th, err = decode(&s)
+		th.pid, th.tid, th.parent, th.modules = a.Pid(), t.Tid, a.Parent(), a.Modules()
+		r.ended = append(r.ended, th)
+	}
+	if err != nil && r.err == nil {
+		r.err = err
 	}
 }
 
@@ -56,35 +80,20 @@ func (r *recording) close() {
 // patience is how long a thread may take to answer a request to stop.
 const patience = 20 * time.Millisecond
 
-// threads stops what still runs and decodes all threads.
+// threads stops what still runs and decodes all threads. Threads that were too many at once are left out: there is
+// nothing to be checked in them.
 func (r *recording) threads() ([]thread, error) {
 	r.session.Disarm()
 	r.look()
 	control.StopAll(r.areas, patience)
-	var list []thread
 	for _, a := range r.areas {
-		for name, n := range a.Lost() {
-			if n > 0 {
-				return nil, fmt.Errorf("%s: %d", name, n)
-			}
-		}
 		for _, t := range a.Threads() {
-			if !t.Recorded() {
-				continue
+			if t.Recorded() {
+				r.take(a, t)
 			}
-			s, err := t.Collect(nil)
-			if err != nil {
-				return nil, err
-			}
-			th, err := decode(&s)
-			if err != nil {
-				return nil, err
-			}
-			th.pid, th.tid, th.parent, th.modules = a.Pid(), t.Tid, a.Parent(), a.Modules()
-			list = append(list, th)
 		}
 	}
-	return list, nil
+	return r.ended, r.err
 }
 
 // thread is what is known of one thread when all has ended.

@@ -35,44 +35,57 @@ type Roots struct {
 type suite struct {
 	name string
 	list func(r Roots, name string) ([]Program, error)
+	// slow suites are thinned by that much more where not all is to be done.
+	slow uint64
+}
+
+func (s *suite) thin() uint64 { return max(1, s.slow) }
+
+// suiteNamed returns the suite of that name, or nil.
+func suiteNamed(name string) *suite {
+	i := slices.IndexFunc(suites, func(s suite) bool { return s.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &suites[i]
 }
 
 var suites = []suite{
-	{"gcc-c-torture", func(r Roots, name string) ([]Program, error) {
+	{name: "gcc-c-torture", list: func(r Roots, name string) ([]Program, error) {
 		return gccSuite(r, name, "gcc/testsuite/gcc.c-torture/execute", flat{all: true, flags: []string{"-w"}})
 	}},
-	{"gcc-c-torture-ieee", func(r Roots, name string) ([]Program, error) {
+	{name: "gcc-c-torture-ieee", list: func(r Roots, name string) ([]Program, error) {
 		return gccSuite(r, name, "gcc/testsuite/gcc.c-torture/execute/ieee", flat{all: true, flags: []string{"-w", "-fno-inline"}})
 	}},
-	{"gcc-c-torture-builtins", builtins},
-	{"gcc-dg", func(r Roots, name string) ([]Program, error) {
+	{name: "gcc-c-torture-builtins", list: builtins},
+	{name: "gcc-dg", list: func(r Roots, name string) ([]Program, error) {
 		return gccSuite(r, name, "gcc/testsuite/gcc.dg", flat{flags: []string{"-w"}})
 	}},
-	{"gcc-common", func(r Roots, name string) ([]Program, error) {
+	{name: "gcc-common", list: func(r Roots, name string) ([]Program, error) {
 		return gccSuite(r, name, "gcc/testsuite/c-c++-common", flat{flags: []string{"-w"}})
 	}},
-	{"gcc-target", func(r Roots, name string) ([]Program, error) {
+	{name: "gcc-target", list: func(r Roots, name string) ([]Program, error) {
 		folder := map[string]string{"amd64": "i386", "arm64": "aarch64", "arm": "arm"}[r.Arch]
 		return gccSuite(r, name, "gcc/testsuite/gcc.target/"+folder, flat{flags: []string{"-w"}})
 	}},
-	{"g++-dg", func(r Roots, name string) ([]Program, error) {
+	{name: "g++-dg", list: func(r Roots, name string) ([]Program, error) {
 		return gccSuite(r, name, "gcc/testsuite/g++.dg", flat{flags: []string{"-w"}, plus: true})
 	}},
-	{"g++-old-deja", func(r Roots, name string) ([]Program, error) {
+	{name: "g++-old-deja", list: func(r Roots, name string) ([]Program, error) {
 		return gccSuite(r, name, "gcc/testsuite/g++.old-deja", flat{flags: []string{"-w", "-fpermissive"}, plus: true})
 	}},
-	{"libstdc++", func(r Roots, name string) ([]Program, error) {
+	{name: "libstdc++", slow: 10, list: func(r Roots, name string) ([]Program, error) {
 		util := filepath.Join(r.Cache, "gcc-12.2.0/libstdc++-v3/testsuite/util")
 		return gccSuite(r, name, "libstdc++-v3/testsuite", flat{flags: []string{"-w", "-I", util}, plus: true})
 	}},
-	{"libgomp", func(r Roots, name string) ([]Program, error) {
+	{name: "libgomp", list: func(r Roots, name string) ([]Program, error) {
 		return gccSuite(r, name, "libgomp/testsuite/libgomp.c", flat{flags: []string{"-w", "-fopenmp"}, gccOnly: true})
 	}},
-	{"libatomic", func(r Roots, name string) ([]Program, error) {
+	{name: "libatomic", list: func(r Roots, name string) ([]Program, error) {
 		return gccSuite(r, name, "libatomic/testsuite/libatomic.c", flat{flags: []string{"-w", "-latomic", "-pthread"}, gccOnly: true})
 	}},
-	{"tcc", tccTests},
-	{"csmith", randomPrograms},
+	{name: "tcc", list: tccTests},
+	{name: "csmith", list: randomPrograms},
 }
 
 // Suites are the names of all suites.
@@ -86,11 +99,11 @@ func Suites() []string {
 
 // Programs lists a suite's programs in order of their names, fetching it first if need be.
 func Programs(r Roots, name string) ([]Program, error) {
-	i := slices.IndexFunc(suites, func(s suite) bool { return s.name == name })
-	if i < 0 {
+	s := suiteNamed(name)
+	if s == nil {
 		return nil, fmt.Errorf("no suite %q: there are %s", name, strings.Join(Suites(), ", "))
 	}
-	list, err := suites[i].list(r, name)
+	list, err := s.list(r, name)
 	if err != nil {
 		return nil, err
 	}
