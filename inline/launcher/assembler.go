@@ -35,9 +35,9 @@ type settings struct {
 	insertion
 
 	// Clang is the command that assembles standard input, without -o and its value. Empty: the real assembler does.
-	Clang []string `json:"clang,omitempty"`
+	Clang words `json:"clang,omitempty"`
 	// FindAssembler is the command that prints where the real assembler is.
-	FindAssembler []string `json:"find_assembler,omitempty"`
+	FindAssembler words `json:"find_assembler,omitempty"`
 	// Replay: see replayFile.
 	Replay bool `json:"replay,omitempty"`
 	// Checked: the compiler has checked the program's own inline assembly, so that warnings about it are not new.
@@ -45,9 +45,9 @@ type settings struct {
 	// SaveTemps: the .s file stays for the user, who shall find in it what was assembled.
 	SaveTemps bool `json:"save_temps,omitempty"`
 	// Assembly are inputs of the command that are not the compiler's work.
-	Assembly []string `json:"assembly,omitempty"`
-	// Environment is what the compiler driver changes for its children, as it was; "" is unset.
-	Environment map[string]string `json:"environment"`
+	Assembly words `json:"assembly,omitempty"`
+	// Environment is what the compiler driver changes for its children, as it was: NAME=VALUE, without VALUE for unset.
+	Environment words `json:"environment"`
 }
 
 // driverVariables are set by gcc for its children; they would lead a second driver to this very wrapper.
@@ -125,16 +125,17 @@ func splitAssemblerArgs(args []string) (rest []string, input, output string) {
 
 // environment is the process's, without what the compiler driver and the launcher changed.
 func (w *wrapper) environment() []string {
+	changed := map[string]bool{}
 	var env []string
-	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		if _, changed := w.Environment[name]; !changed {
+	for _, entry := range w.Environment {
+		name, value, _ := strings.Cut(entry, "=")
+		if changed[name] = true; value != "" {
 			env = append(env, entry)
 		}
 	}
-	for name, value := range w.Environment {
-		if value != "" {
-			env = append(env, name+"="+value)
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); !changed[name] {
+			env = append(env, entry)
 		}
 	}
 	return env

@@ -15,8 +15,8 @@ const maxListFile = 16 << 20
 // chooser decides which functions get stubs. Its zero value chooses all. It travels from the launcher to the assembler
 // wrapper as JSON.
 type chooser struct {
-	Only []string `json:"only,omitempty"`
-	Skip []string `json:"skip,omitempty"`
+	Only words `json:"only,omitempty"`
+	Skip words `json:"skip,omitempty"`
 }
 
 // check returns an error for the first malformed pattern.

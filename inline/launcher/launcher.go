@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"braid/inline/runtime"
 	"braid/inline/stub"
 )
 
@@ -61,6 +60,9 @@ func (l *launch) run(args []string) (exitCode int, err error) {
 	l.compiler, rest = identify(l.command)
 	l.compiler.probe()
 	p := makePlan(&l.options, &l.compiler, rest)
+	if p.warning != "" {
+		fmt.Fprintln(l.stderr, "braid cc:", p.warning)
+	}
 	if p.untouched != "" {
 		l.say("untouched (%s): %s", p.untouched, quote(l.command))
 		return l.untouched()
@@ -68,9 +70,6 @@ func (l *launch) run(args []string) (exitCode int, err error) {
 
 	for _, note := range p.notes {
 		l.say("%s", note)
-	}
-	if p.warning != "" {
-		fmt.Fprintln(l.stderr, "braid cc:", p.warning)
 	}
 	caught := catch()
 	status, err := l.execute(&p, rest, caught)
@@ -200,7 +199,7 @@ func (l *launch) prepare(p *plan) (directory, runtimeFile string, err error) {
 		}
 	}
 	if p.runtime != "" {
-		object, err := runtime.Object(p.runtime)
+		object, err := p.runtimeObject()
 		if err != nil {
 			return "", "", fmt.Errorf("taking out the runtime: %w", err)
 		}

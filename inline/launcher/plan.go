@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"braid/inline/runtime"
 )
 
 // clangKeepsParsing is the first version of clang known to take "-Xclang -fintegrated-as" after -fno-integrated-as, so
@@ -60,7 +62,11 @@ func makePlan(o *options, c *compiler, args []string) plan {
 	}
 	stubs := insertion{Choose: o.choose, Arch: arch, Block: o.block, Verbose: o.verbose}
 	if err := stubs.canInsert(); err != nil {
-		return plan{untouched: err.Error()}
+		p := plan{untouched: err.Error()}
+		if o.block != "" { // somebody has chosen that, and would wait for records
+			p.warning = "--block " + o.block + ": no stubs: " + err.Error()
+		}
+		return p
 	}
 
 	p := plan{afterName: cl.dashes, bareRuntime: !cl.openLanguage, assembly: stubs}
@@ -72,6 +78,14 @@ func makePlan(o *options, c *compiler, args []string) plan {
 		return plan{untouched: strings.Join(append(p.notes, "nothing here can hold or needs stubs"), "; ")}
 	}
 	return p
+}
+
+// runtimeObject is the runtime that fits the stubs' way to the control block.
+func (p *plan) runtimeObject() ([]byte, error) {
+	if p.assembly.Block != "" {
+		return runtime.WordObject(p.runtime)
+	}
+	return runtime.Object(p.runtime)
 }
 
 // splitStackWarning is said aloud, because -fsplit-stack is rare and its users would look for their functions in vain.
@@ -177,17 +191,19 @@ func (p *plan) planAssembly(c *compiler, cl *commandLine) {
 
 // newSettings are the wrapper's settings that depend on the command line.
 func newSettings(in insertion, cl *commandLine) *settings {
-	s := &settings{insertion: in, Environment: map[string]string{}}
+	s := &settings{insertion: in}
 	for _, in := range cl.inputs {
 		if in.language == languageAssembly {
 			s.Assembly = append(s.Assembly, in.name)
 		}
 	}
 	for _, name := range driverVariables {
-		s.Environment[name] = os.Getenv(name)
+		value := os.Getenv(name)
+		if name == assemblerVariable {
+			value = ""
+		}
+		s.Environment = append(s.Environment, name+"="+value)
 	}
-	delete(s.Environment, assemblerVariable)
-	s.Environment[assemblerVariable] = ""
 	return s
 }
 

@@ -1,0 +1,6 @@
+#include "pantry.h"
+
+int shelf(int i)
+{
+	return i ^ 5;
+}
