@@ -8,17 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func decode(t *testing.T, m *Methods, s *Segment, carried []uint32) Decoded {
+func decode(t *testing.T, m *Methods, s *Segment) Decoded {
 	t.Helper()
 	d := &Decoder{Methods: m}
-	out, err := d.Decode(s, carried)
+	out, err := d.Decode(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-func slices(d *Decoded, s *Segment) []Slice {
+func sliced(d *Decoded, s *Segment) []Slice {
 	var out []Slice
 	d.Slices(s.Begin, s.End, func(s *Slice) bool { out = append(out, *s); return true })
 	return out
@@ -36,13 +36,15 @@ func randomRun(rng *rand.Rand, records int) *writer {
 		case 1:
 			w.idle(1<<32 + rng.Uint64N(1<<21) - 1<<20)
 		case 2:
-			w.now += rng.Uint64N(1<<32 - BackStep) // unseen, but short enough
+			w.now += rng.Uint64N(1 << 31) // unseen, but short enough
 		default:
 			w.now += rng.Uint64N(400)
 		}
 		switch d := len(w.stack); {
 		case d > 2 && rng.IntN(20) == 0:
 			w.resumed(rng.IntN(d))
+		case d > 0 && d < 30 && rng.IntN(6) == 0:
+			w.framed(0x2000 + 16*rng.Uint64N(9))
 		case d == 0 || d < 30 && rng.IntN(2) == 0:
 			w.entry(0x1000+16*rng.Uint64N(50), rng.IntN(4) == 0)
 		default:
@@ -58,7 +60,7 @@ func TestRoundTrip(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		w := randomRun(rng, 1+rng.IntN(600))
 		s := w.ring(len(w.slots), w.begin)
-		got := decode(t, w.methods, s, nil)
+		got := decode(t, w.methods, s)
 		if diff := cmp.Diff(w.want, got.Events); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
@@ -76,25 +78,36 @@ func TestWrapEverywhere(t *testing.T) {
 		w := randomRun(rng, 300)
 		begin := w.begin
 		fullSeg := w.ring(len(w.slots), begin)
-		full := decode(t, w.methods, fullSeg, nil)
-		fullSlices := slices(&full, fullSeg)
+		full := decode(t, w.methods, fullSeg)
+		fullSlices := sliced(&full, fullSeg)
 		for n := range w.slots {
 			s := w.ring(n, begin)
-			got := decode(t, w.methods, s, nil)
-			events := got.Events
+			got := decode(t, w.methods, s)
+			events := recorded(got.Events)
 			if got.Stats.Damaged == 1 && len(events) > 0 && events[0].Method == Unknown {
 				events = events[1:] // a wide entry without its pointer
 			}
 			if got.Stats.Damaged > 1 || got.Stats.Ambiguous != 0 {
 				t.Fatalf("seed %d, newest %d: %+v", seed, n, got.Stats)
 			}
-			want := full.Events[len(full.Events)-len(events):]
+			want := recorded(full.Events)
+			want = want[len(want)-len(events):]
 			if len(events) > 0 && !cmp.Equal(want, events) {
 				t.Fatalf("seed %d, newest %d: %s", seed, n, cmp.Diff(want, events))
 			}
-			checkNewest(t, fullSlices, slices(&got, s))
+			checkNewest(t, fullSlices, sliced(&got, s))
 		}
 	}
+}
+
+// recorded is the events that are records.
+func recorded(events []Event) (out []Event) {
+	for _, e := range events {
+		if e.Kind <= KindResumed {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // checkNewest compares what a shorter ring gives with the slices of a full one. Both come in the order in which slices
@@ -135,8 +148,8 @@ func TestBackSteps(t *testing.T) {
 	s = AppendEntry(s, base+100, 0x3000)
 	s = AppendExit(s, base+6000)
 	s = AppendExit(s, base-BackStep) // more than a step back: the counter has wrapped
-	seg := &Segment{Slots: s, Complete: true, Begin: base, End: base + 1<<32}
-	got := decode(t, m, seg, nil)
+	seg := &Segment{Slots: s, Complete: true, Begin: base, End: base + 1<<32 - BackStep + 100}
+	got := decode(t, m, seg)
 	var times []uint64
 	for _, e := range got.Events {
 		times = append(times, e.Counter-base)
@@ -148,7 +161,7 @@ func TestBackSteps(t *testing.T) {
 }
 
 func TestStaleAnchors(t *testing.T) {
-	w := &writer{methods: NewMethods(0), now: 1 << 40}
+	w := &writer{methods: NewMethods(0), now: 1<<40 + 5}
 	w.entry(0x1000, false)
 	w.idle(1 << 35)
 	w.exit()
@@ -169,7 +182,7 @@ func TestStaleAnchors(t *testing.T) {
 		if i == len(bad)-1 {
 			anchors = []Anchor{good, {Slot: 0, First: 1, Until: 2}}
 		}
-		got := decode(t, w.methods, &Segment{Slots: s.Slots, Complete: true, Begin: s.Begin, End: s.End, Anchors: anchors}, nil)
+		got := decode(t, w.methods, &Segment{Slots: s.Slots, Complete: true, Begin: s.Begin, End: s.End, Anchors: anchors})
 		if diff := cmp.Diff(w.want, got.Events); diff != "" || got.Stats.StaleAnchors != 1 {
 			t.Errorf("anchor %d: %+v\n%s", i, got.Stats, diff)
 		}
@@ -186,7 +199,7 @@ func TestPreempted(t *testing.T) {
 			anchor := Anchor{Slot: 1, Last: slots[0], First: base + 110, Until: base + 100 + preempted}
 			anchor.First = min(anchor.First, anchor.Until)
 			seg := Segment{Slots: slots, Complete: true, Begin: base, End: base + 1<<31, Anchors: []Anchor{anchor}}
-			got := decode(t, NewMethods(0), &seg, nil)
+			got := decode(t, NewMethods(0), &seg)
 			check(t, &seg, &got)
 			var times []uint64
 			for _, e := range got.Events {
@@ -201,7 +214,7 @@ func TestPreempted(t *testing.T) {
 
 // TestContradiction: records that can not lie between the bounds that the recorder knew are counted.
 func TestContradiction(t *testing.T) {
-	const base = uint64(9) << 32
+	const base = uint64(9)<<32 + 7
 	for _, c := range []struct {
 		name      string
 		seg       Segment
@@ -218,7 +231,7 @@ func TestContradiction(t *testing.T) {
 			Anchors: []Anchor{{Slot: 1, Last: Pack(base, 0), First: base, Until: base + 200 + Slack + 1}},
 		}, 1},
 	} {
-		got := decode(t, NewMethods(0), &c.seg, nil)
+		got := decode(t, NewMethods(0), &c.seg)
 		if got.Stats.Ambiguous != c.ambiguous {
 			t.Errorf("%s: %+v", c.name, got.Stats)
 		}
@@ -233,47 +246,82 @@ func TestBadSegments(t *testing.T) {
 	}
 }
 
-// TestCarried decodes a run in two segments, cut at every record. With the stack carried over, the slices are those of
-// the whole run, but for each slice that is open at the cut, which comes in two parts.
-func TestCarried(t *testing.T) {
+// TestContinued decodes a run in two segments, cut at every record. The second one goes on with what the first one left
+// open, and comes back to what it left.
+func TestContinued(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
-	w := randomRun(rng, 200)
-	var stack []uint32
-	slot := 0
-	for cut, e := range w.want {
-		rest := &Segment{Slots: w.slots[slot:], Complete: true, Begin: e.Counter, End: w.now}
-		for _, a := range w.anchors {
-			if a.Slot >= uint64(slot) {
-				a.Slot -= uint64(slot)
-				rest.Anchors = append(rest.Anchors, a)
+	for _, w := range []*writer{randomRun(rng, 200), coroutines(rng, 200)} {
+		slot := 0
+		for cut := range w.ends {
+			from := 0
+			if cut > 0 {
+				slot, from = w.ends[cut-1], w.marks[cut-1]
+			}
+			whole := w.ring(len(w.slots), w.begin)
+			first, second := *whole, *whole
+			first.Slots, second.Slots = whole.Slots[:slot], whole.Slots[slot:]
+			first.Anchors, second.Anchors = nil, nil
+			first.End = w.begin
+			if from > 0 {
+				first.End = w.want[from-1].Counter
+			}
+			second.Begin = w.want[from].Counter
+			for _, a := range w.anchors {
+				if a.Slot <= uint64(slot) && a.Until <= first.End {
+					first.Anchors = append(first.Anchors, a)
+				}
+				if a.Slot >= uint64(slot) {
+					a.Slot -= uint64(slot)
+					second.Anchors = append(second.Anchors, a)
+				}
+			}
+			d := &Decoder{Methods: w.methods}
+			one, err := d.Decode(&first, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			events := append([]Event{}, one.Events...)
+			open := end(one.Open, events)
+			two, err := d.Decode(&second, &one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, &second, &two)
+			events = append(events, two.Events...)
+			if diff := cmp.Diff(unwound(w.want), unwound(events)); diff != "" {
+				t.Fatalf("cut at record %d: %s", cut, diff)
+			}
+			if two.Orphans != 0 || !cmp.Equal(open, append([]uint32{}, two.Open...)) {
+				t.Fatalf("cut at record %d: open %v, left open %v", cut, two.Open, open)
+			}
+			if _, err := d.Decode(&second, &one); !errors.Is(err, ErrNotLast) {
+				t.Fatal(err)
 			}
 		}
-		got := decode(t, w.methods, rest, stack)
-		if diff := cmp.Diff(w.want[cut:], got.Events); diff != "" {
-			t.Fatal(diff)
-		}
-		if got.Orphans != 0 || !cmp.Equal(append([]uint32{}, stack...), append([]uint32{}, got.Open...)) {
-			t.Fatalf("cut %d: open %v, carried %v", cut, got.Open, stack)
-		}
-		alone := decode(t, w.methods, rest, nil)
-		if len(alone.Open) > len(stack) {
-			t.Fatalf("cut %d: %d orphans of %d", cut, len(alone.Open), len(stack))
-		}
-		for i, m := range alone.Open {
-			if known := stack[len(stack)-len(alone.Open)+i]; alone.Stats.LostResumes == 0 && m != Unknown && m != known {
-				t.Fatalf("cut %d: orphan %d is called %d, is %d", cut, i, m, known)
-			}
-		}
-		switch e.Kind {
-		case KindEntry:
-			stack = append(stack, e.Method)
-		case KindExit:
-			stack = stack[:len(stack)-1]
-		case KindResumed:
-			for stack[len(stack)-1] != e.Method {
-				stack = stack[:len(stack)-1]
-			}
-		}
-		slot = w.ends[cut]
 	}
+}
+
+// end is what is open after the events.
+func end(open []uint32, events []Event) []uint32 {
+	open = append([]uint32{}, open...)
+	for _, e := range events {
+		switch e.Kind {
+		case KindEntry, KindReentered:
+			open = append(open, e.Method)
+		case KindExit, KindUnwound, KindSuspended:
+			open = open[:len(open)-1]
+		}
+	}
+	return open
+}
+
+// unwound takes suspended methods for unwound ones, as a segment does that ends before they go on.
+func unwound(events []Event) (out []Event) {
+	for _, e := range events {
+		if e.Kind == KindSuspended {
+			e.Kind = KindUnwound
+		}
+		out = append(out, e)
+	}
+	return out
 }

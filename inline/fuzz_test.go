@@ -16,9 +16,10 @@ func check(t *testing.T, s *Segment, d *Decoded) {
 		}
 		last = e.Counter
 	}
-	if len(d.Events) > len(s.Slots) {
-		t.Fatalf("%d events of %d slots", len(d.Events), len(s.Slots))
+	if n := len(recorded(d.Events)); n > len(s.Slots) || uint64(n) != d.Stats.Records {
+		t.Fatalf("%d records of %d slots, counted %d", n, len(s.Slots), d.Stats.Records)
 	}
+	checkStack(t, d)
 	// Slices nest: they come when they end, so each must hold all that came before at a greater depth since the
 	// last one at its own depth or above.
 	var done []Slice
@@ -46,12 +47,47 @@ func check(t *testing.T, s *Segment, d *Decoded) {
 		return true
 	})
 	for _, e := range d.Events {
-		if e.Kind == KindEntry {
+		if e.Kind == KindEntry || e.Kind == KindReentered {
 			entries--
 		}
 	}
 	if entries != 0 || cutStart != len(d.Open) {
 		t.Fatalf("%d slices more than entries, %d cut at the start with %d open", entries, cutStart, len(d.Open))
+	}
+}
+
+// checkStack plays a consumer that keeps a stack.
+func checkStack(t *testing.T, d *Decoded) {
+	t.Helper()
+	stack := append([]uint32{}, d.Open...)
+	var unwound, reentered uint64
+	for i, e := range d.Events {
+		n := len(stack)
+		switch e.Kind {
+		case KindEntry:
+			stack = append(stack, e.Method)
+			continue
+		case KindReentered:
+			stack = append(stack, e.Method)
+			reentered++
+			continue
+		}
+		if n == 0 {
+			t.Fatalf("event %d, %v: nothing is open", i, e.Kind)
+		}
+		if e.Kind != KindExit && stack[n-1] != e.Method {
+			t.Fatalf("event %d, %v of method %d: the innermost is %d", i, e.Kind, e.Method, stack[n-1])
+		}
+		switch e.Kind {
+		case KindUnwound:
+			unwound++
+			fallthrough
+		case KindExit, KindSuspended:
+			stack = stack[:n-1]
+		}
+	}
+	if unwound != d.Stats.Unwound || reentered != d.Stats.Reentered {
+		t.Fatalf("%d unwound, %d reentered, counted %+v", unwound, reentered, d.Stats)
 	}
 }
 
@@ -71,15 +107,14 @@ func FuzzDecode(f *testing.F) {
 		d := &Decoder{Methods: NewMethods(0)}
 		d.Methods.Add(0x1000)
 		d.Methods.Add(1<<32 + 0x1000)
-		carried := []uint32{1, Unknown, 2}
-		for range 2 { // buffers are reused
-			for _, c := range [][]uint32{nil, carried} {
-				out, err := d.Decode(s, c)
-				if err != nil {
-					return
-				}
-				check(t, s, &out)
+		var before *Decoded
+		for range 3 { // buffers are reused, calls go on
+			out, err := d.Decode(s, before)
+			if err != nil {
+				return
 			}
+			check(t, s, &out)
+			before = &out
 		}
 	})
 }

@@ -2,16 +2,54 @@ package inline
 
 import "math/rand/v2"
 
-// A writer plays a traced thread and its recorder: it writes records into slots, and can note anchors.
+// A writer plays a traced thread and its recorder: it writes records into slots, and can note anchors. It also keeps what
+// a decoder must make of them.
 type writer struct {
 	slots   []uint64
 	anchors []Anchor
 	now     uint64
 	begin   uint64 // when the recorder started the thread
-	stack   []uint64
-	ends    []int   // slots written after each record
-	want    []Event // Method is filled in by the caller's table
+	stack   []call // open, outermost first, all stacks on top of each other
+	left    [][]call
+	on      int   // the stack that the thread is on
+	ends    []int // slots written after each record
+	marks   []int // events in want after each record
+	want    []Event
 	methods *Methods
+}
+
+// call is an open call, and its place on one of the thread's stacks.
+type call struct {
+	method uint64
+	stack  int
+	sp     uint64 // at the entry
+	low    uint64 // where its frame ends
+	framed bool
+	event  int // in want: where it was left
+}
+
+// stackTop is where the thread's stacks begin: first its own, then those of coroutines.
+func stackTop(stack int) uint64 {
+	if stack == 0 {
+		return 0x7fff_0000_4000 // its low half wraps soon
+	}
+	return 0x7f00_4000_0000 + uint64(stack)*0x1_0000
+}
+
+// frameSize is the compiler's, one for each method.
+func frameSize(method uint64) uint64 { return 16 + method>>4%7*32 }
+
+// push opens a call on the stack that the thread is on.
+func (w *writer) push(method uint64, framed bool) *call {
+	c := call{method: method, stack: w.on, sp: stackTop(w.on) - 8, framed: framed}
+	for i := range w.stack {
+		if w.stack[i].stack == w.on {
+			c.sp = w.stack[i].low - 8
+		}
+	}
+	c.low = c.sp - frameSize(method)
+	w.stack = append(w.stack, c)
+	return &w.stack[len(w.stack)-1]
 }
 
 func (w *writer) entry(method uint64, wide bool) {
@@ -20,13 +58,21 @@ func (w *writer) entry(method uint64, wide bool) {
 	} else {
 		w.slots = AppendEntry(w.slots, w.now, method)
 	}
-	w.stack = append(w.stack, method)
+	w.push(method, false)
+	w.done(Event{w.now, w.methods.Add(method), KindEntry})
+}
+
+// framed enters a method that control can come back into.
+func (w *writer) framed(method uint64) {
+	c := w.push(method, true)
+	w.slots = AppendEntryFramed(w.slots, w.now, method, c.sp)
 	w.done(Event{w.now, w.methods.Add(method), KindEntry})
 }
 
 func (w *writer) exit() {
 	w.slots = AppendExit(w.slots, w.now)
 	if n := len(w.stack); n > 0 {
+		w.on = w.stack[n-1].stack // if that was the stack's last call: uc_link
 		w.stack = w.stack[:n-1]
 	}
 	w.done(Event{w.now, Unknown, KindExit})
@@ -35,14 +81,79 @@ func (w *writer) exit() {
 func (w *writer) done(e Event) {
 	w.want = append(w.want, e)
 	w.ends = append(w.ends, len(w.slots))
+	w.marks = append(w.marks, len(w.want))
 }
 
-// resumed unwinds to the method that is n frames below the top.
+// leave ends the calls above the first k.
+func (w *writer) leave(k int) {
+	for i := len(w.stack) - 1; i >= k; i-- {
+		w.stack[i].event = len(w.want)
+		w.want = append(w.want, Event{w.now, w.methods.Add(w.stack[i].method), KindUnwound})
+	}
+	if above := w.stack[k:]; len(above) > 0 {
+		w.left = append(w.left, append([]call{}, above...))
+	}
+	w.stack = w.stack[:k]
+}
+
+// resumed unwinds to the method that is n frames below the top, or a later call of it if its record can not tell.
 func (w *writer) resumed(n int) {
 	k := len(w.stack) - n
-	w.slots = AppendResumed(w.slots, w.now, w.stack[k-1])
-	w.done(Event{w.now, w.methods.Add(w.stack[k-1]), KindResumed})
-	w.stack = w.stack[:k]
+	for i := k; i < len(w.stack) && !w.stack[k-1].framed; i++ {
+		if w.stack[i].method == w.stack[k-1].method {
+			k = i + 1
+		}
+	}
+	w.leave(k)
+	w.back()
+}
+
+// back writes the resumed record of the innermost method.
+func (w *writer) back() {
+	c := &w.stack[len(w.stack)-1]
+	w.on = c.stack
+	if c.framed {
+		w.slots = AppendResumedFramed(w.slots, w.now, c.method, c.low)
+	} else {
+		w.slots = AppendResumed(w.slots, w.now, c.method)
+	}
+	w.done(Event{w.now, w.methods.Add(c.method), KindResumed})
+}
+
+// start goes to a new stack, whose first method is entered next.
+func (w *writer) start(stack int) { w.on = stack }
+
+// swap goes to a stack that was left, or that is open further down: swapcontext returns there.
+func (w *writer) swap(stack int) {
+	for k := len(w.stack); k > 0; k-- {
+		if w.stack[k-1].stack == stack {
+			w.leave(k)
+			w.back()
+			return
+		}
+	}
+	for i := len(w.left) - 1; i >= 0; i-- { // the stack's calls may have been left at several times
+		var chain, rest []call
+		for _, c := range w.left[i] {
+			if c.stack == stack {
+				chain = append(chain, c)
+			} else {
+				rest = append(rest, c)
+			}
+		}
+		if len(chain) == 0 {
+			continue
+		}
+		w.left[i] = rest
+		for _, c := range chain {
+			w.want[c.event].Kind = KindSuspended
+			w.want = append(w.want, Event{w.now, w.methods.Add(c.method), KindReentered})
+		}
+		w.stack = append(w.stack, chain...)
+		w.back()
+		return
+	}
+	panic("no such stack")
 }
 
 // idle lets ticks pass, while the recorder looks at the cursor every 2^31 ticks.

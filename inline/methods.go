@@ -37,13 +37,14 @@ type Methods struct {
 	shift      uint8 // 64 - log2(len(narrow))
 	used       int
 	wide       map[uint64]uint32
+	reserved   map[uint32]uint32 // of the low halves that are no narrow words
 	collisions int
 }
 
 // NewMethods returns an empty table with room for about n methods.
 func NewMethods(n int) *Methods {
 	n = max(n, 16)
-	m := &Methods{rows: make([]Method, 1, n+1), wide: make(map[uint64]uint32)}
+	m := &Methods{rows: make([]Method, 1, n+1), wide: make(map[uint64]uint32), reserved: make(map[uint32]uint32)}
 	m.resize(bits.Len(uint(n)*2 - 1))
 	pos, _, _ := m.find(WordExit)
 	m.insert(pos, WordExit, Unknown)
@@ -56,7 +57,7 @@ func (m *Methods) Len() int { return len(m.rows) }
 // Row is the method with an index that this table gave out.
 func (m *Methods) Row(index uint32) Method { return m.rows[index] }
 
-// Collisions is the number of narrow words that fit more than one of the methods given to Add.
+// Collisions is the number of low halves that fit more than one of the methods given to Add.
 func (m *Methods) Collisions() int { return m.collisions }
 
 // Add makes a method known, and returns its index. Adding it twice is harmless. All methods must be added before
@@ -67,29 +68,54 @@ func (m *Methods) Add(addr uint64) uint32 {
 	}
 	i := m.appendRow(Method{Addr: addr, State: MethodKnown})
 	m.wide[addr] = i
+	word := uint32(addr)
 	if !Narrow(addr) {
+		old, ok := m.reserved[word]
+		if !ok {
+			m.reserved[word] = i
+		} else if m.rows[old].State == MethodKnown {
+			m.reserved[word] = m.ambiguous(word)
+		}
 		return i
 	}
-	word := uint32(addr)
 	pos, old, ok := m.find(word)
 	if !ok {
 		m.insert(pos, word, i)
 		return i
 	}
 	if m.rows[old].State == MethodKnown {
-		m.collisions++
-		amb := m.appendRow(Method{Addr: uint64(word), State: MethodAmbiguous})
-		m.narrow[pos] = uint64(word)<<32 | uint64(amb+1)
+		m.narrow[pos] = uint64(word)<<32 | uint64(m.ambiguous(word)+1)
 	}
 	return i
 }
 
-// Narrow is the index for a record's 32-bit word, which is Unknown for an exit. A word that no known method has becomes an unresolved method.
+// ambiguous makes a row for a low half that a second known method has.
+func (m *Methods) ambiguous(word uint32) uint32 {
+	m.collisions++
+	return m.appendRow(Method{Addr: uint64(word), State: MethodAmbiguous})
+}
+
+// Narrow is the index for a record's 32-bit word, which is Unknown for an exit. A word that no known method has becomes
+// an unresolved method.
 func (m *Methods) Narrow(word uint32) uint32 {
 	if e := m.again(word); e != 0 {
 		return uint32(e) - 1
 	}
 	return m.unresolved(word)
+}
+
+// Low is the index for a low half that stands in a framed record, where it may be any number: a narrow word, or the low
+// half of a method whose entries are wide elsewhere.
+func (m *Methods) Low(half uint32) uint32 {
+	if half > WordReservedMax {
+		return m.Narrow(half)
+	}
+	i, ok := m.reserved[half]
+	if !ok {
+		i = m.appendRow(Method{Addr: uint64(half), State: MethodUnresolved})
+		m.reserved[half] = i
+	}
+	return i
 }
 
 // again returns the table's entry for a word that was met before, or 0.

@@ -57,7 +57,7 @@ func readTrace(t *testing.T, file string) calls {
 			for _, e := range edges {
 				p := where(e.Method)
 				if e.Begin {
-					if e.Flags&inline.CutStart == 0 {
+					if e.Flags&(inline.CutStart|inline.Reentered) == 0 {
 						c.count[p]++
 						c.pairs[pair{stack[len(stack)-1], p}]++
 					}

@@ -31,10 +31,10 @@ func (seg *Segment) end(c *ClockCursor) int64 {
 // next is asked for. An error ends the sequence.
 type Segments = iter.Seq2[*Segment, error]
 
-// SliceFlags say how a slice's ends came about: inline's CutStart, CutEnd and Unwound.
+// SliceFlags say how a slice's ends came about, as inline's say.
 type SliceFlags = inline.SliceFlags
 
-// Slice is one call of a method.
+// Slice is one call of a method, or a part of one where it was suspended.
 type Slice struct {
 	Begin, End int64  // CLOCK_BOOTTIME ns
 	Method     uint32 // index in the decoder's Methods
@@ -66,7 +66,7 @@ type Joiner struct {
 	decoder   inline.Decoder
 	stretches []stretch
 	stack     []frame
-	carried   []uint32
+	last      inline.Decoded
 	edges     []Edge
 	slices    []Slice
 }
@@ -126,16 +126,16 @@ func (j *Joiner) sweep(segments Segments, activity *Activity, to sink) error {
 			return fmt.Errorf("read ring segment: %w", err)
 		}
 		if !started {
-			started = true
 			s.begin(s.clock.Ns(seg.Begin), activity)
 		} else if !seg.Continues {
 			if err := s.cut(end); err != nil {
 				return err
 			}
 		}
-		if err := s.segment(seg); err != nil {
+		if err := s.segment(seg, started && seg.Continues); err != nil {
 			return err
 		}
+		started = true
 		end = seg.end(&s.clock)
 	}
 	if !started { // no segment could be read
@@ -204,16 +204,17 @@ func (s *sweep) across(t int64) {
 	s.last = t
 }
 
-// segment decodes one segment and goes through its events.
-func (s *sweep) segment(seg *Segment) error {
-	s.carried = s.carried[:0]
-	for _, f := range s.stack[1:] {
-		s.carried = append(s.carried, f.method)
+// segment decodes one segment and goes through its events. It may go on where the one before it ended.
+func (s *sweep) segment(seg *Segment, goesOn bool) error {
+	var before *inline.Decoded
+	if goesOn {
+		before = &s.Joiner.last
 	}
-	d, err := s.decoder.Decode(&seg.Segment, s.carried)
+	d, err := s.decoder.Decode(&seg.Segment, before)
 	if err != nil {
 		return err
 	}
+	s.Joiner.last = d
 	s.Stats.Add(d.Stats)
 	if s.table != nil {
 		s.table.grow(s.Methods.Len())
@@ -242,10 +243,12 @@ func (s *sweep) segment(seg *Segment) error {
 			err = s.push(t, e.Method, 0)
 		case inline.KindExit:
 			err = s.pop(t, 0)
-		case inline.KindResumed:
-			for err == nil && len(s.stack) > 1 && s.stack[len(s.stack)-1].method != e.Method {
-				err = s.pop(t, inline.Unwound)
-			}
+		case inline.KindUnwound:
+			err = s.pop(t, inline.Unwound)
+		case inline.KindSuspended:
+			err = s.pop(t, inline.Suspended)
+		case inline.KindReentered:
+			err = s.push(t, e.Method, inline.Reentered)
 		}
 		if err != nil {
 			return err
@@ -281,8 +284,8 @@ func (s *sweep) pop(t int64, flags SliceFlags) error {
 	f := &s.stack[len(s.stack)-1]
 	s.stack = s.stack[:len(s.stack)-1]
 	flags |= f.flags
-	if s.table != nil && flags&(inline.CutStart|inline.CutEnd) != 0 {
-		s.table.Rows[f.method].Cut++
+	if s.table != nil && flags != 0 {
+		s.table.ended(f.method, flags)
 	}
 	if s.sink.edges != nil {
 		return s.edge(Edge{Ns: t, Method: f.method, Flags: flags})

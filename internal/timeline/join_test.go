@@ -226,24 +226,6 @@ func TestJoinNoSegment(t *testing.T) {
 	}
 }
 
-func TestJoinUnwound(t *testing.T) {
-	j := newJoiner(t)
-	got := j.flat(t, one(records("A", 0, "B", 100, "C", 200, "^A", 300, ")", 400)), nil)
-	var short []flat
-	for _, f := range got {
-		f.Self, f.Total = Split{}, Split{}
-		short = append(short, f)
-	}
-	want := []flat{
-		{"C", 200, 300, inline.Unwound, Split{}, Split{}},
-		{"B", 100, 300, inline.Unwound, Split{}, Split{}},
-		{"A", 0, 400, 0, Split{}, Split{}},
-	}
-	if diff := cmp.Diff(want, short); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // TestJoinModel compares random programs on random states with a model that looks at every nanosecond.
 func TestJoinModel(t *testing.T) {
 	for seed := range uint64(100) {

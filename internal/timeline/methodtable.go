@@ -6,6 +6,8 @@ import "braid/inline"
 type MethodTotals struct {
 	Calls uint64 // entries; a method that was open when recording began is not counted
 	Cut   uint64 // slices whose beginning or end was not recorded
+	// Unwound calls ended without an exit: by an exception, longjmp, or for good on another stack.
+	Unwound uint64
 	// Self is the time while no method that it called was open. Total is the time while it was open: within
 	// recursion only the outermost call counts, so that no time counts twice.
 	Self, Total Split
@@ -28,8 +30,19 @@ func (t *MethodTable) grow(n int) {
 func (t *MethodTable) push(method uint32, flags SliceFlags) {
 	r := &t.Rows[method]
 	r.active++
-	if flags&inline.CutStart == 0 {
+	if flags&(inline.CutStart|inline.Reentered) == 0 {
 		r.Calls++
+	}
+}
+
+// ended counts a slice that has flags.
+func (t *MethodTable) ended(method uint32, flags SliceFlags) {
+	r := &t.Rows[method]
+	if flags&(inline.CutStart|inline.CutEnd) != 0 {
+		r.Cut++
+	}
+	if flags&inline.Unwound != 0 {
+		r.Unwound++
 	}
 }
 
