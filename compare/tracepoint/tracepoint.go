@@ -57,6 +57,7 @@ const (
 	Clock   Variant = "bare counter read"
 	Off     Variant = "stub, off"
 	On      Variant = "stub, on"
+	NoClock Variant = "stub, on, no clock" // all of the stub but the counter's read
 )
 
 // Options of a measurement; zero values are the defaults.
@@ -116,7 +117,7 @@ func Run(o Options) ([]Figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range []Variant{Nothing, Clock, Off, On} {
+		for _, v := range []Variant{Nothing, Clock, Off, On, NoClock} {
 			a, err := start(v, align, bins[v])
 			if err != nil {
 				return nil, err
@@ -154,7 +155,8 @@ func build(dir, cc string, align int) (map[Variant]string, error) {
 		return nil, err
 	}
 	out := map[Variant]string{}
-	for v, so := range map[Variant]*stub.Options{Nothing: {Trace: func(string) bool { return false }}, Clock: {ClockOnly: true}, On: {}} {
+	for v, so := range map[Variant]*stub.Options{Nothing: {Trace: func(string) bool { return false }}, Clock: {ClockOnly: true}, On: {},
+		NoClock: {NoClock: true}} {
 		var b bytes.Buffer
 		if _, err := stub.Insert(&b, asm, *so); err != nil {
 			return nil, err
@@ -175,7 +177,7 @@ func build(dir, cc string, align int) (map[Variant]string, error) {
 func start(v Variant, align int, bin string) (*arm, error) {
 	a := &arm{variant: v, align: align, cmd: exec.Command(bin)}
 	a.cmd.Env = os.Environ()
-	if v == On {
+	if v == On || v == NoClock {
 		s, err := control.NewSession(runtime.PolicyMain, 32<<20)
 		if err != nil {
 			return nil, err
@@ -269,7 +271,7 @@ func figures(arms []*arm, o Options) ([]Figure, error) {
 			f.MostAlign = m
 		}
 		all[a.variant] = append(all[a.variant], points...)
-		if a.variant == On {
+		if a.variant == On || a.variant == NoClock {
 			a.in.Close()
 			a.cmd.Wait()
 			a.in = nil
@@ -281,7 +283,7 @@ func figures(arms []*arm, o Options) ([]Figure, error) {
 		}
 	}
 	var out []Figure
-	for _, v := range []Variant{Nothing, Clock, Off, On} {
+	for _, v := range []Variant{Nothing, Clock, Off, On, NoClock} {
 		f := byVariant[v]
 		f.Median, f.Q1, f.Q3 = quantile(all[v], 0.5), quantile(all[v], 0.25), quantile(all[v], 0.75)
 		out = append(out, *f)

@@ -26,5 +26,6 @@ func BenchmarkTracePoint(b *testing.B) {
 		b.ReportMetric(fs[3].Median, "ns/point-on")
 		b.ReportMetric(fs[2].Median, "ns/point-off")
 		b.ReportMetric(fs[3].Median/fs[1].Median, "x-clock")
+		b.ReportMetric(fs[4].Median, "ns/point-no-clock")
 	}
 }

@@ -196,7 +196,11 @@ func (a *amd64) point(p *part, frame *cfiState, around, inside []kept, two bool,
 	for _, k := range inside {
 		add("\tmovq\t" + k.reg + ", " + k.at)
 	}
-	add(clock+":", "\trdtsc", "\t"+write[0], "\tmovq\t(%r11), %rax", "\ttestb\t$4, %al", "\tjz\t"+put,
+	read := "rdtsc"
+	if a.o.NoClock {
+		read = "movl\t$1, %eax"
+	}
+	add(clock+":", "\t"+read, "\t"+write[0], "\tmovq\t(%r11), %rax", "\ttestb\t$4, %al", "\tjz\t"+put,
 		"\tleaq\t8(%rax), %r10", "\tandq\t8(%r11), %r10")
 	if two {
 		add("\torq\t$4, %r10", "\taddq\t$8, %r10", "\tandq\t8(%r11), %r10")

@@ -22,6 +22,8 @@ type Options struct {
 	Arch string
 	// ClockOnly inserts a bare read of the counter where the stubs would be: the floor that a stub is measured against.
 	ClockOnly bool
+	// NoClock leaves the counter's read out of the stubs, to measure what the rest of them costs. Records then hold no time.
+	NoClock bool
 }
 
 // Result counts what Insert did.
