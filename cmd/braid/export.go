@@ -72,7 +72,12 @@ func runExport(o exportOptions) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(o.err, "braid: %d method slices, %d context switches, %d block requests: %s\n", c.Slices, c.Switches, c.Requests, o.output)
+		unwound := ""
+		if c.Unwound > 0 {
+			unwound = fmt.Sprintf(" (%d ended without an exit)", c.Unwound)
+		}
+		fmt.Fprintf(o.err, "braid: %d method slices%s, %d context switches, %d block requests: %s\n",
+			c.Slices, unwound, c.Switches, c.Requests, o.output)
 		return nil
 	})
 }

@@ -18,6 +18,15 @@ type Counts struct {
 	Switches uint64
 	Requests uint64
 	Lost     uint64 // sum of the trace's loss counts
+	Unwound  uint64 // slices that ended without an exit
+}
+
+// add counts a slice by the flags of its end.
+func (c *Counts) add(f timeline.SliceFlags) {
+	c.Slices++
+	if f&inline.Unwound != 0 {
+		c.Unwound++
+	}
 }
 
 type exporter struct {
@@ -29,6 +38,7 @@ type exporter struct {
 	procs    map[int]*perfetto.Track
 	threads  map[[2]int]*perfetto.Track
 	main     *perfetto.Track // of the target, for what belongs to no thread
+	records  records
 	marked   map[string]bool // losses that have marks where they happened
 	keyCut   perfetto.KeyID
 	keyCount perfetto.KeyID
@@ -36,10 +46,11 @@ type exporter struct {
 
 // Perfetto writes a trace in Perfetto's format. Times are CLOCK_BOOTTIME ns. Slices that were cut by the ring's edge or
 // the recording's end have an argument "cut" ("start" or "end"); those that were left without an exit, by an exception
-// or longjmp, have "unwound".
+// or longjmp, have "unwound". A call that was suspended on its own stack is several slices: "suspended", "reentered".
 func Perfetto(out io.Writer, tr *timeline.Trace) (Counts, error) {
 	m := tr.Meta
-	e := &exporter{tr: tr, begin: m.Start.BootNs, end: m.End.BootNs, procs: map[int]*perfetto.Track{}, threads: map[[2]int]*perfetto.Track{}, marked: map[string]bool{}}
+	e := &exporter{tr: tr, begin: m.Start.BootNs, end: m.End.BootNs, procs: map[int]*perfetto.Track{}, threads: map[[2]int]*perfetto.Track{},
+		records: records{}, marked: map[string]bool{}}
 	id := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %v", m.Host, m.Start.WallNs, m.Start.BootNs, m.Pid, m.Command))
 	e.w = perfetto.NewWriter(out, perfetto.Options{Start: e.begin, StartWall: m.Start.WallNs, KernelRelease: m.Kernel,
 		Machine: m.Machine, CPUs: m.CPUs, UUID: [16]byte(id[:16])})
@@ -132,20 +143,28 @@ func (e *exporter) methods(th *timeline.Thread) error {
 		}
 		return id
 	}
-	start, end, unwound := perfetto.String(e.keyCut, "start"), perfetto.String(e.keyCut, "end"), perfetto.Bool(e.w.Key("unwound"), true)
-	return e.tr.Joiner(th).Edges(e.tr.Segments(th), func(edges []timeline.Edge) error {
+	start, end := perfetto.String(e.keyCut, "start"), perfetto.String(e.keyCut, "end")
+	mark := func(key string) perfetto.Arg { return perfetto.Bool(e.w.Key(key), true) }
+	unwound, suspended, reentered := mark("unwound"), mark("suspended"), mark("reentered")
+	j := e.tr.Joiner(th)
+	err := j.Edges(e.tr.Segments(th), func(edges []timeline.Edge) error {
 		for i := range edges {
 			d := &edges[i]
 			ns := uint64(max(d.Ns, 0))
+			if !d.Begin {
+				e.counts.add(d.Flags)
+			}
 			switch {
-			case d.Begin && d.Flags&inline.CutStart == 0:
-				e.counts.Slices++
-				e.w.Begin(track, ns, name(d.Method))
-			case d.Begin:
-				e.counts.Slices++
+			case d.Begin && d.Flags&inline.CutStart != 0:
 				e.w.BeginArgs(track, ns, name(d.Method), start)
+			case d.Begin && d.Flags&inline.Reentered != 0:
+				e.w.BeginArgs(track, ns, name(d.Method), reentered)
+			case d.Begin:
+				e.w.Begin(track, ns, name(d.Method))
 			case d.Flags&inline.Unwound != 0:
 				e.w.EndArgs(track, ns, unwound)
+			case d.Flags&inline.Suspended != 0:
+				e.w.EndArgs(track, ns, suspended)
 			case d.Flags&inline.CutEnd != 0:
 				e.w.EndArgs(track, ns, end)
 			default:
@@ -154,13 +173,16 @@ func (e *exporter) methods(th *timeline.Thread) error {
 		}
 		return e.w.Err()
 	})
+	e.records.add(j)
+	return err
 }
 
 // losses marks at the recording's end what was lost at a time that is not known.
 func (e *exporter) losses() {
-	for _, name := range slices.Sorted(maps.Keys(e.tr.Lost)) {
-		n := e.tr.Lost[name]
-		if n == 0 || e.main == nil {
+	lost := e.records.lost(e.tr)
+	for _, name := range slices.Sorted(maps.Keys(lost)) {
+		n := lost[name]
+		if e.main == nil {
 			continue
 		}
 		e.counts.Lost += n

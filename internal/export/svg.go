@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 
-	"braid/inline"
 	"braid/internal/kevent"
 	"braid/internal/timeline"
 )
@@ -44,7 +43,7 @@ func SVG(out io.Writer, tr *timeline.Trace, o SVGOptions) (Counts, error) {
 		return Counts{}, fmt.Errorf("a picture %d pixels wide: want %d to %d", width, MinSVGWidth, MaxSVGWidth)
 	}
 	p := &picture{tr: tr, width: float64(width), byTid: map[uint32]*svgThread{}, requests: map[rqKey]svgRequest{},
-		marked: map[string]bool{}}
+		marked: map[string]bool{}, records: records{}}
 	p.chooseThreads()
 	p.bounds()
 	for _, t := range p.threads {
@@ -57,7 +56,8 @@ func SVG(out io.Writer, tr *timeline.Trace, o SVGOptions) (Counts, error) {
 	if err := p.kernel(); err != nil {
 		return p.counts, err
 	}
-	for _, n := range tr.Lost {
+	p.lost = p.records.lost(tr)
+	for _, n := range p.lost {
 		p.counts.Lost += n
 	}
 	if err := p.write(out); err != nil {
@@ -82,8 +82,10 @@ type picture struct {
 	requests map[rqKey]svgRequest
 	unshown  uint64 // requests of further devices
 
-	losses row // times in which the kernel side lost events
-	marked map[string]bool
+	records records
+	lost    map[string]uint64 // all that is lost, by name; once everything was read
+	losses  row               // times in which the kernel side lost events
+	marked  map[string]bool
 }
 
 type svgThread struct {
@@ -241,7 +243,8 @@ func (p *picture) methods(t *svgThread, th *timeline.Thread) error {
 	}
 	var stack []open
 	names := map[uint32]string{}
-	return p.tr.Joiner(th).Edges(p.tr.Segments(th), func(edges []timeline.Edge) error {
+	j := p.tr.Joiner(th)
+	err := j.Edges(p.tr.Segments(th), func(edges []timeline.Edge) error {
 		for _, e := range edges {
 			if e.Begin {
 				stack = append(stack, open{e.Ns, e.Flags})
@@ -252,7 +255,7 @@ func (p *picture) methods(t *svgThread, th *timeline.Thread) error {
 			}
 			o := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
-			p.counts.Slices++
+			p.counts.add(e.Flags)
 			depth := len(stack)
 			if depth >= maxSVGDepth {
 				p.deeper++
@@ -272,6 +275,8 @@ func (p *picture) methods(t *svgThread, th *timeline.Thread) error {
 		}
 		return nil
 	})
+	p.records.add(j)
+	return err
 }
 
 // kernel reads the kernel events once.
@@ -414,9 +419,4 @@ func (d *svgDevice) take() int {
 		d.lanes = append(d.lanes, row{})
 	}
 	return len(d.busy) - 1
-}
-
-// cutMarks says at which ends a bar was cut.
-func cutMarks(f timeline.SliceFlags) (start, end bool) {
-	return f&inline.CutStart != 0, f&inline.CutEnd != 0
 }

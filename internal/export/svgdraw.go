@@ -227,16 +227,14 @@ func (d *drawing) axis() {
 	d.y += 20
 }
 
-// footer says what is missing.
+// footer says what is missing, and what is unusual.
 func (d *drawing) footer() {
 	p := d.p
 	var says []string
 	atEnd := false
-	for _, name := range slices.Sorted(maps.Keys(p.tr.Lost)) {
-		if n := p.tr.Lost[name]; n > 0 {
-			says = append(says, name+" "+grouped(n))
-			atEnd = atEnd || !p.marked[name]
-		}
+	for _, name := range slices.Sorted(maps.Keys(p.lost)) {
+		says = append(says, name+" "+grouped(p.lost[name]))
+		atEnd = atEnd || !p.marked[name]
 	}
 	if atEnd { // when it was lost is not known
 		fmt.Fprintf(d, "<path class=\"mark\" d=\"M%s %dV%s\"/>\n", num(p.width-margin), headRoom-8, num(d.y-20))
@@ -252,6 +250,7 @@ func (d *drawing) footer() {
 		{uint64(max(p.hidden, 0)), "more threads are not shown"},
 		{p.deeper, "calls below the deepest row are not shown"},
 		{p.unshown, "requests of further devices are not shown"},
+		{p.counts.Unwound, "calls ended without an exit"},
 	} {
 		if l.n > 0 {
 			d.y += 14
@@ -383,34 +382,6 @@ func columns(s string) (n int) {
 		}
 	}
 	return n
-}
-
-func cutText(f timeline.SliceFlags) string {
-	start, end := cutMarks(f)
-	switch {
-	case start && end:
-		return ", its beginning and its end were not recorded"
-	case start:
-		return ", its beginning was not recorded"
-	case end:
-		return ", its end was not recorded"
-	}
-	return ""
-}
-
-// cuts draws a torn edge where a bar was cut.
-func (d *drawing) cuts(b bar, w, height float64) {
-	start, end := cutMarks(b.flags)
-	tear := func(x float64) {
-		q := num(height / 4)
-		fmt.Fprintf(d, "<path class=\"cut\" d=\"M%s %sl2 %sl-4 %sl4 %sl-2 %s\"/>\n", num(gutter+x), num(d.y), q, q, q, q)
-	}
-	if start {
-		tear(b.x0)
-	}
-	if end {
-		tear(b.x0 + w)
-	}
 }
 
 // duration is a time in three digits and a unit.

@@ -58,6 +58,8 @@ type Method struct {
 	Module string `json:"module"`
 	Calls  uint64 `json:"calls"`
 	Cut    uint64 `json:"cut,omitempty"` // calls of which one end was not recorded
+	// Unwound calls ended without an exit: by an exception or longjmp, or because control left their stack for good.
+	Unwound uint64 `json:"unwound,omitempty"`
 	// Self is the time in the method itself; Total with what it called, recursion counted once.
 	Self  Times `json:"self"`
 	Total Times `json:"total"`
@@ -106,6 +108,16 @@ type Unresolved struct {
 	All     uint64 `json:"all_calls"`
 }
 
+// Unwound sums the calls that ended without an exit.
+type Unwound struct {
+	Calls   uint64 `json:"calls"`
+	Resumes uint64 `json:"resumes"` // how often control came back into a method
+	// Most lists the methods that most of them were of, at most unwoundMost.
+	Most []string `json:"most,omitempty"`
+}
+
+const unwoundMost = 3
+
 // Report is a trace summed up. Its order does not depend on anything but the trace and the options.
 type Report struct {
 	Methods    []Method          `json:"methods"`
@@ -115,6 +127,7 @@ type Report struct {
 	IO         []Device          `json:"io"`
 	Unresolved Unresolved        `json:"unresolved"`
 	CutCalls   uint64            `json:"cut_calls"`
+	Unwound    Unwound           `json:"unwound"`
 	Hooks      []string          `json:"missing_hooks,omitempty"`
 	Notes      []string          `json:"notes,omitempty"`
 
@@ -198,11 +211,10 @@ func (r *Report) methods(t *timeline.Trace, o Options) (map[threadKey]recorded, 
 		if err := j.Sum(t.Segments(th), t.Activity(th), tables[th.Space]); err != nil {
 			return nil, fmt.Errorf("sum up thread %d: %w", th.Tid, err)
 		}
+		r.Unwound.Resumes += j.Stats.Resumes
 		k := threadKey{th.Pid, th.Tid}
 		records[k] = recorded{th.Name, records[k].records + j.Stats.Records, records[k].wall + th.End - th.Begin}
-		for name, n := range map[string]uint64{
-			"records_damaged": j.Stats.Damaged, "records_ambiguous_time": j.Stats.Ambiguous,
-		} {
+		for name, n := range j.Lost() {
 			if n > 0 {
 				r.Lost[name] += n
 			}
@@ -219,6 +231,7 @@ func (r *Report) methods(t *timeline.Trace, o Options) (map[threadKey]recorded, 
 			name := sp.Name(uint32(i))
 			r.Unresolved.All += row.Calls
 			r.CutCalls += row.Cut
+			r.Unwound.Calls += row.Unwound
 			if !name.Resolved && uint32(i) != inline.Unknown {
 				r.Unresolved.Methods++
 				r.Unresolved.Calls += row.Calls
@@ -231,6 +244,7 @@ func (r *Report) methods(t *timeline.Trace, o Options) (map[threadKey]recorded, 
 			}
 			m.Calls += row.Calls
 			m.Cut += row.Cut
+			m.Unwound += row.Unwound
 			m.Self.add(timesOf(&row.Self))
 			m.Total.add(timesOf(&row.Total))
 		}
@@ -238,12 +252,26 @@ func (r *Report) methods(t *timeline.Trace, o Options) (map[threadKey]recorded, 
 	for _, m := range byName {
 		r.Methods = append(r.Methods, *m)
 	}
+	r.Unwound.Most = mostUnwound(r.Methods)
 	sortMethods(r.Methods, o.Sort)
 	if o.Top > 0 && len(r.Methods) > o.Top {
 		r.hiddenMethods = len(r.Methods) - o.Top
 		r.Methods = r.Methods[:o.Top]
 	}
 	return records, nil
+}
+
+// mostUnwound names the methods with the most calls that ended without an exit. It reorders methods.
+func mostUnwound(methods []Method) (names []string) {
+	slices.SortFunc(methods, func(a, b Method) int {
+		return cmp.Or(cmp.Compare(b.Unwound, a.Unwound), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Module, b.Module))
+	})
+	for i := range methods[:min(unwoundMost, len(methods))] {
+		if methods[i].Unwound > 0 {
+			names = append(names, methods[i].Name)
+		}
+	}
+	return names
 }
 
 func (t *Times) add(o Times) {

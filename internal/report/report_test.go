@@ -27,6 +27,8 @@ const (
 	addrLck = text + 0x200
 	addrSyn = text + 0x300
 	addrNo  = text + 0x400 // has no symbol
+	addrTry = text + 0x500
+	addrBad = text + 0x600
 )
 
 // comm pads a thread's name.
@@ -37,7 +39,7 @@ func comm(s string) (c [16]byte) {
 
 // story writes a trace file: thread 100 computes for 50 ms of which it is preempted for 10, waits 30 ms for a lock
 // that thread 101 holds, and writes 64 KiB and syncs them, blocked for 20 ms. A tick of its counter is a nanosecond.
-// Thread 101 sleeps. kernel says whether kernel events are part of it.
+// A method fails three times, with an exception that its caller catches. Thread 101 sleeps. kernel says whether kernel events are part of it.
 func story(t testing.TB, kernel bool) *timeline.Trace {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "story.braid")
@@ -72,6 +74,7 @@ func story(t testing.TB, kernel bool) *timeline.Trace {
 	must(w.WriteSymbols([]tracefile.Symbol{
 		{Addr: addrRun, Name: "std::vector<std::pair<int, long>, std::allocator<int>>::push_back(int const&)"},
 		{Addr: addrLck, Name: "lock"}, {Addr: addrSyn, Name: "sync_all"},
+		{Addr: addrTry, Name: "attempt"}, {Addr: addrBad, Name: "fail"},
 	}))
 	var s []uint64
 	at := func(n uint64) uint64 { return begin + n*ms }
@@ -85,6 +88,13 @@ func story(t testing.TB, kernel bool) *timeline.Trace {
 	s = inline.AppendExit(s, at(94))
 	s = inline.AppendExit(s, at(120))
 	s = append(s, inline.Pack(at(121), 7))
+	s = inline.AppendEntryFramed(s, at(122), addrTry, 0x7fff_8000)
+	for i := range uint64(3) {
+		s = inline.AppendEntry(s, at(123+2*i), addrBad)
+		s = inline.AppendResumedFramed(s, at(124+2*i), addrTry, 0x7fff_7fa0)
+	}
+	s = append(s, 0)
+	s = inline.AppendExit(s, at(129))
 	s = inline.AppendEntry(s, at(130), addrLck)
 	must(w.WriteRing(&tracefile.Ring{
 		Pid: 100, Tid: 100, Name: comm("app"), Begin: at(0), End: at(140), Slots: s, DroppedOldest: 12,
@@ -206,6 +216,9 @@ func TestSplit(t *testing.T) {
 			t.Errorf("%s:\ngot  %+v\n     %+v\nwant %+v\n     %+v", name, m.Self, m.Total, w[0], w[1])
 		}
 	}
+	if r.Unwound.Calls != 3 || r.Unwound.Resumes != 3 || r.Lost["ring_slots_unwritten"] != 1 {
+		t.Errorf("unwound: %+v, lost %v", r.Unwound, r.Lost)
+	}
 	if r.Lost["records_damaged"] != 1 || r.Lost["ring_slots_overwritten"] != 12 || r.Lost["kernel_ring_full_switch"] != 3 {
 		t.Errorf("lost: %v", r.Lost)
 	}
@@ -258,7 +271,7 @@ func TestJSONShape(t *testing.T) {
 			t.Errorf("no %s", k)
 		}
 	}
-	if len(got.Methods) != 5 || len(got.Threads) != 2 || got.Lost["kernel_ring_full_switch"] != 3 {
+	if len(got.Methods) != 7 || len(got.Threads) != 2 || got.Lost["kernel_ring_full_switch"] != 3 {
 		t.Error(b.String())
 	}
 }

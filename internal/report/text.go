@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Width is the number of columns that the text form keeps to.
@@ -121,6 +122,9 @@ func (r *Report) textEnd(w io.Writer) {
 	if r.CutCalls > 0 {
 		fmt.Fprintf(w, "cut: %d calls began before or ended after what was recorded\n", r.CutCalls)
 	}
+	if r.Unwound.Calls > 0 {
+		wrap(w, fmt.Sprintf("unwound: %d calls ended without an exit, most of them of %s", r.Unwound.Calls, names(r.Unwound.Most)))
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Lost)) {
 		fmt.Fprintf(w, "lost: %s %d\n", printable(name), r.Lost[name])
 	}
@@ -130,4 +134,13 @@ func (r *Report) textEnd(w io.Writer) {
 	for _, n := range r.Notes {
 		wrap(w, "note: "+printable(n))
 	}
+}
+
+// names lists names, each one short enough for a line.
+func names(list []string) string {
+	short := make([]string, 0, len(list))
+	for _, n := range list {
+		short = append(short, shorten(printable(n), Width/2))
+	}
+	return strings.Join(short, ", ")
 }

@@ -71,6 +71,14 @@ type Joiner struct {
 	slices    []Slice
 }
 
+// Lost counts what of the records in Stats is lost, by names as in Trace.Lost.
+func (j *Joiner) Lost() map[string]uint64 {
+	return map[string]uint64{
+		"records_damaged": j.Stats.Damaged, "records_ambiguous_time": j.Stats.Ambiguous,
+		"ring_slots_unwritten": j.Stats.Unwritten,
+	}
+}
+
 // frame is an open method. stack[0] stands for being in none.
 type frame struct {
 	begin   int64

@@ -45,12 +45,12 @@ func (d *dumper) ring(b []byte) error {
 	return nil
 }
 
-// pointers tells which slots are whole method pointers rather than records. Only backwards is that unambiguous: the
-// newest slot is a record, and a record of two slots has its pointer before it.
+// pointers tells which slots are the first half of a record of two. Only backwards is that unambiguous: the newest slot
+// is a record, and a record of two slots has its pointer before it.
 func pointers(slots []uint64) []bool {
 	is := make([]bool, len(slots))
 	for i := len(slots) - 1; i >= 0; i-- {
-		if w := uint32(slots[i]); (w == inline.WordEntryWide || w == inline.WordResumed) && i > 0 {
+		if inline.Double(uint32(slots[i])) && i > 0 {
 			i--
 			is[i] = true
 		}
@@ -61,34 +61,50 @@ func pointers(slots []uint64) []bool {
 // meaning renders slot i: its record, or that it belongs to the next one.
 func (d *dumper) meaning(slots []uint64, i int, pointer []bool) string {
 	s := slots[i]
-	if pointer[i] {
-		return "  pointer " + d.nameWide(s)
-	}
 	when, word := s>>32, uint32(s)
-	kind, what := "entry", ""
 	switch {
+	case pointer[i] && framed(uint32(slots[i+1])):
+		return fmt.Sprintf("  sp %08x pointer %s", when, d.nameNarrow(word))
+	case pointer[i]:
+		return "  pointer " + d.nameWide(s)
+	case s == 0:
+		return "  unwritten"
 	case word == inline.WordExit:
 		return fmt.Sprintf("%08x exit", when)
-	case word == inline.WordResumed:
-		kind = "resumed"
-		fallthrough
-	case word == inline.WordEntryWide:
-		if i == 0 {
-			what = "[pointer overwritten]"
-		} else {
-			what = d.nameWide(slots[i-1])
-		}
 	case word >= inline.WordReservedMin && word <= inline.WordReservedMax:
 		return fmt.Sprintf("%08x reserved %d", when, word)
+	}
+	kind, what := "entry", ""
+	if word == inline.WordResumed || word == inline.WordResumedFramed {
+		kind = "resumed"
+	}
+	switch {
+	case !inline.Double(word):
+		what = d.nameNarrow(word)
+	case i == 0:
+		what = "[pointer overwritten]"
+	case framed(word):
+		what = d.nameNarrow(uint32(slots[i-1]))
 	default:
-		what = fmt.Sprintf("[0x%x]", word)
-		if name, ok := d.narrow[word]; ok {
-			if what = printable(name); name == "" {
-				what = fmt.Sprintf("[0x%x: several]", word)
-			}
-		}
+		what = d.nameWide(slots[i-1])
 	}
 	return fmt.Sprintf("%08x %s %s", when, kind, what)
+}
+
+// framed reports whether a record with this word holds a stack pointer.
+func framed(word uint32) bool {
+	return word == inline.WordEntryFramed || word == inline.WordResumedFramed
+}
+
+func (d *dumper) nameNarrow(word uint32) string {
+	name, ok := d.narrow[word]
+	switch {
+	case !ok:
+		return fmt.Sprintf("[0x%x]", word)
+	case name == "":
+		return fmt.Sprintf("[0x%x: several]", word)
+	}
+	return printable(name)
 }
 
 func (d *dumper) nameWide(addr uint64) string {
