@@ -3,14 +3,13 @@ package runtime
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unsafe"
 )
 
-// TestLayout compiles arena.h and compares what the C compiler says of it with the Go mirror.
+// TestLayout compiles arena.h for each processor and compares what the C compilers say of it with the Go mirror.
 func TestLayout(t *testing.T) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -28,6 +27,8 @@ P(offsetof(struct braid_block, comm)); P(sizeof(struct braid_module)); P(offseto
 P(offsetof(struct braid_module, path)); P(sizeof(struct braid_header)); P(offsetof(struct braid_header, armed));
 P(offsetof(struct braid_header, lost_rings)); P(offsetof(struct braid_header, parent)); P(offsetof(struct braid_header, dummy));
 P(sizeof(struct braid_session)); P(offsetof(struct braid_session, policy)); P(offsetof(struct braid_session, armed));
+P(BRAID_AREA_FIRST); P(BRAID_NARROW_STRIDE); P(BRAID_NARROW_MAX); P(sizeof(struct braid_session)); P(offsetof(struct braid_header, parked));
+P(offsetof(struct braid_session, narrow_next)); P(offsetof(struct braid_session, area_first)); P(offsetof(struct braid_session, narrow_max));
 return 0; }
 `
 	var b Block
@@ -38,26 +39,25 @@ return 0; }
 		uint64(unsafe.Sizeof(b)), uint64(unsafe.Offsetof(b.Tid)), uint64(unsafe.Offsetof(b.Uses)), uint64(unsafe.Offsetof(b.Comm)),
 		uint64(unsafe.Sizeof(m)), uint64(unsafe.Offsetof(m.BuildID)), uint64(unsafe.Offsetof(m.Path)),
 		uint64(unsafe.Sizeof(h)), uint64(unsafe.Offsetof(h.Armed)), uint64(unsafe.Offsetof(h.LostRings)), uint64(unsafe.Offsetof(h.Parent)),
-		uint64(unsafe.Offsetof(h.Dummy)), uint64(unsafe.Sizeof(s)), uint64(unsafe.Offsetof(s.Policy)), uint64(unsafe.Offsetof(s.Armed))}
+		uint64(unsafe.Offsetof(h.Dummy)), uint64(unsafe.Sizeof(s)), uint64(unsafe.Offsetof(s.Policy)), uint64(unsafe.Offsetof(s.Armed)),
+		AreaFirst, NarrowStride, NarrowMax, uint64(unsafe.Sizeof(s)), uint64(unsafe.Offsetof(h.Parked)),
+		uint64(unsafe.Offsetof(s.NarrowNext)), uint64(unsafe.Offsetof(s.AreaFirst)), uint64(unsafe.Offsetof(s.NarrowMax))}
 	tmp := t.TempDir()
 	c := filepath.Join(tmp, "layout.c")
 	if err := os.WriteFile(c, []byte(src), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(tmp, "layout")
-	if out, err := exec.Command("gcc", "-o", bin, c).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	out, err := exec.Command(bin).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, l := range strings.Fields(string(out)) {
-		if l != fmt.Sprint(want[i]) {
-			t.Errorf("value %d: C says %s, Go %d", i, l, want[i])
+	for _, on := range [][]string{{"gcc"}, {"aarch64-linux-gnu-gcc", "qemu-aarch64"}, {"arm-linux-gnueabihf-gcc", "qemu-arm"}} {
+		run(t, on[0], "-static", "-o", bin, c)
+		got := strings.Fields(run(t, append(on[1:], bin)...))
+		for i, l := range got[:min(len(got), len(want))] {
+			if l != fmt.Sprint(want[i]) {
+				t.Errorf("%s: value %d: C says %s, Go %d", on[0], i, l, want[i])
+			}
 		}
-	}
-	if n := len(strings.Fields(string(out))); n != len(want) {
-		t.Errorf("%d values from C, want %d", n, len(want))
+		if len(got) != len(want) {
+			t.Errorf("%s: %d values from C, want %d", on[0], len(got), len(want))
+		}
 	}
 }

@@ -37,7 +37,7 @@ HIDDEN braid_u64 __braid_bytes; /* how much of it is mapped */
 
 HIDDEN braid_u32 __braid_exit_key;
 HIDDEN int __braid_exit_key_ok;
-HIDDEN word __braid_hwcap;
+HIDDEN unsigned long __braid_hwcap;
 HIDDEN struct braid_module *__braid_self;
 HIDDEN char __braid_session_path[64];
 
@@ -66,10 +66,8 @@ static void find_session(void)
 #if defined(__arm__)
 /* Tests define it, with a handler for SIGILL that reads another clock: user emulation has no counter. */
 extern HIDDEN __attribute__((weak)) const char __braid_emulated_counter[];
-enum { HWCAP_EVTSTRM = 1 << 21 };
 
-/* Whether stubs may read CNTVCT. The kernel sets this bit where it has the generic timer (drivers/clocksource/arm_arch_timer.c,
- * arch_timer_evtstrm_enable), and lets programs read its counter then (arch_counter_set_user_access). */
+/* Whether stubs may read CNTVCT. */
 static int counter_usable(void) { return __braid_hwcap & HWCAP_EVTSTRM || __braid_emulated_counter; }
 #else
 static int counter_usable(void) { return 1; }

@@ -38,7 +38,7 @@ extern HIDDEN struct braid_module *__braid_self;
 extern HIDDEN char __braid_session_path[64];
 extern HIDDEN braid_u32 __braid_exit_key;
 extern HIDDEN int __braid_exit_key_ok;
-extern HIDDEN word __braid_hwcap; /* which vector registers the slow path has to keep (slow_ARCH.S) */
+extern HIDDEN unsigned long __braid_hwcap; /* which vector registers the slow path has to keep (slow_ARCH.S) */
 
 /* ---- area.c ---- */
 
