@@ -20,6 +20,10 @@ type Options struct {
 	Trace func(symbol string) bool
 	// Arch is the processor, in Go's names: "amd64", "arm64" or "arm". Empty: amd64.
 	Arch string
+	// Block says where a stub finds the address of its thread's control block. Empty or "tls": in a thread-local variable.
+	// "slot:N": in the word N behind the thread pointer. "reg:NAME+OFF": in the word OFF bytes behind what a register
+	// holds that the program is compiled to leave alone. The decimal +OFF may be left out.
+	Block string
 	// ClockOnly inserts a bare read of the counter where the stubs would be: the floor that a stub is measured against.
 	ClockOnly bool
 	// NoClock leaves the counter's read out of the stubs, to measure what the rest of them costs. Records then hold no time.
@@ -55,13 +59,22 @@ func Insert(dst io.Writer, src []byte, o Options) (Result, error) {
 		return Result{}, ErrNotCompilerOutput
 	}
 	in := &inserter{o: o, gcc: d == dialectGCC, out: make([]byte, 0, len(src)+len(src)/2), resolvers: resolvers(src)}
+	var err error
 	switch o.Arch {
 	case "", "amd64":
 		in.proc = &amd64{in}
+		in.door, err = parseDoor(o.Block, 8, 4088, amd64Reserved)
+	case "arm64":
+		in.proc = &arm64{inserter: in}
+		in.door, err = parseDoor(o.Block, 8, 4088, arm64Reserved)
 	case "arm":
 		in.proc = &arm{in}
+		in.door, err = parseDoor(o.Block, 4, 0, func(string) bool { return false })
 	default:
-		return Result{}, fmt.Errorf("no stubs for %s: they exist for amd64", o.Arch)
+		err = fmt.Errorf("no stubs for %s: they exist for amd64, arm64 and arm", o.Arch)
+	}
+	if err != nil {
+		return Result{}, err
 	}
 	in.line(Marker)
 	in.run(src)
@@ -82,6 +95,8 @@ const (
 	symTLS  = "__braid_tls"
 	symSlow = "__braid_slow"
 	symIdle = "__braid_idle"
+	// The slow path of stubs that find their control block in another word (Options.Block).
+	symSlowWord = "__braid_slow_word"
 )
 
 // declare declares them, before their first use.
@@ -90,8 +105,8 @@ func (in *inserter) declare() {
 		return
 	}
 	in.declared = true
-	in.line("\t.weak\t" + symSlow)
-	in.line("\t.hidden\t" + symSlow)
+	in.line("\t.weak\t" + in.slowSymbol())
+	in.line("\t.hidden\t" + in.slowSymbol())
 }
 
 const (
@@ -153,6 +168,7 @@ type inserter struct {
 	cfi       bool // between .cfi_startproc and .cfi_endproc
 	tracker   cfiTracker
 	resolvers map[string]bool
+	door      door
 
 	// What the survey finds.
 	lines   []line
@@ -162,12 +178,13 @@ type inserter struct {
 	framed  map[string]bool // functions that control can come back to
 	inData  map[string]bool // labels that data refers to; nil until asked for
 
-	cur      *part
-	padState map[string]cfiState // how a frame is found at a label with a pad
-	n        int
-	out      []byte
-	declared bool // the weak symbols are declared
-	res      Result
+	cur       *part
+	padState  map[string]cfiState // how a frame is found at a label with a pad
+	following string              // the text of the line behind the one at hand
+	n         int
+	out       []byte
+	declared  bool // the weak symbols are declared
+	res       Result
 }
 
 func (in *inserter) line(s string) {
@@ -184,6 +201,10 @@ func (in *inserter) run(src []byte) {
 	text := unsafe.String(unsafe.SliceData(src), len(src)) // src is not changed while its text is in use
 	in.survey(text)
 	for k := range in.lines {
+		in.following = ""
+		if k+1 < len(in.lines) {
+			in.following = in.lines[k+1].text
+		}
 		n := bytes.IndexByte(src, '\n') + 1
 		if n == 0 {
 			n = len(src)
@@ -236,7 +257,9 @@ func (in *inserter) one(l *line, raw []byte) {
 			if i.kind.is(kindLanding) && !p.landing {
 				p.landing = true
 				in.copy(raw, text)
-				in.enter()
+				if !signs(in.following) {
+					in.enter()
+				}
 				return
 			}
 			in.enter()
@@ -285,7 +308,13 @@ func (in *inserter) directive(l *line, raw []byte) {
 		raw = bytes.Replace(raw, []byte(l.padOf), []byte(l.pad), 1)
 	}
 	in.out = append(in.out, raw...)
+	if p != nil && !p.entered && p.landing && signs(l.text) {
+		in.enter()
+	}
 }
+
+// signs reports whether a directive says that the instruction before it has signed the return address (arm64).
+func signs(text string) bool { return text == ".cfi_negate_ra_state" || text == ".cfi_window_save" }
 
 // debugLabel reports whether a label at a function's head marks a place for tables only and is never jumped to.
 func debugLabel(name string) bool {
@@ -404,7 +433,7 @@ func (in *inserter) here() *cfiState {
 // copy passes an instruction on, without gcc's annotation.
 func (in *inserter) copy(raw []byte, text string) {
 	if in.gcc {
-		if i := strings.Index(text, in.proc.comment()); i >= 0 && strings.Contains(text[i:], "[c=") {
+		if i := strings.LastIndex(text[:max(0, strings.Index(text, "[c="))], in.proc.comment()); i >= 0 {
 			in.line(strings.TrimRight(text[:i], " \t"))
 			return
 		}

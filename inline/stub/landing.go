@@ -163,7 +163,7 @@ func (in *inserter) labelInData(label string) bool {
 		word, rest := cutDirective(l.text)
 		section = sectionAfter(section, word, rest)
 		switch word {
-		case ".quad", ".long", ".8byte", ".4byte", ".word", ".xword":
+		case ".quad", ".long", ".8byte", ".4byte", ".word", ".xword", ".byte", ".2byte", ".hword", ".short":
 		default:
 			continue
 		}

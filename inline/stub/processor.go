@@ -62,7 +62,7 @@ func returnsTwice(symbol string) bool {
 // function's entry has.
 func isThunk(name string) bool {
 	for _, p := range []string{"__x86_indirect_thunk", "__x86_return_thunk", "__x86_indirect_call_thunk", "__llvm_retpoline",
-		"__llvm_lvi_thunk", "__llvm_slsblr_thunk", "__call_indirect_", "OUTLINED_FUNCTION_", "__x86.get_pc_thunk"} {
+		"__llvm_lvi_thunk", "__llvm_slsblr_thunk", "__call_indirect_", "OUTLINED_FUNCTION_", "__x86.get_pc_thunk", "__hwasan_check_"} {
 		if len(name) >= len(p) && name[:len(p)] == p {
 			return true
 		}

@@ -44,6 +44,8 @@ type part struct {
 	labels  map[string]int    // of code, and the index of the instruction that follows
 	pads    map[string]string // labels that control comes back to, and their pads
 	thumb   bool              // T32 (arm)
+	tight   bool              // its code must not grow between labels (arm64)
+	span    reach             // how far its end is (arm64)
 	// takesLabel: the address of a label is taken, as clang says.
 	takesLabel bool
 	twice      bool // calls what can return twice, perhaps through a register
@@ -302,9 +304,11 @@ func (p *part) naked() string {
 // returns finds the calls that can come back twice.
 func (in *inserter) returns() {
 	for _, p := range in.parts {
+		taken := false // the address of such a function
 		for k := range p.body {
 			if i := &p.body[k]; i.kind.is(kindTwice) {
 				p.twice = true
+				taken = taken || !i.kind.is(kindCall)
 				in.framed[p.base] = true
 			}
 		}
@@ -312,7 +316,8 @@ func (in *inserter) returns() {
 			continue
 		}
 		for k := range p.body { // its address may be in a register
-			if i := &p.body[k]; i.kind.is(kindCall) && strings.HasPrefix(i.args, "*") {
+			i := &p.body[k]
+			if i.kind.is(kindCall) && (strings.HasPrefix(i.args, "*") || taken && strings.HasPrefix(i.op, "blr")) {
 				i.kind |= kindTwice
 			}
 		}
