@@ -13,9 +13,10 @@ NEEDS = gcc:gcc g++:g++ make:make clang:clang clang-19:clang-19 llvm-strip-19:ll
 	arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf arm-linux-gnueabihf-g++:g++-arm-linux-gnueabihf \
 	qemu-aarch64:qemu-user gdb:gdb llvm-mca-19:llvm-19 ld.lld-19:lld-19 libclang-rt-14-dev libclang-rt-19-dev \
 	cmake:cmake meson:meson ninja:ninja-build automake:automake libtoolize:libtool \
-	gfortran:gfortran gnatmake:gnat gobjc
+	gfortran:gfortran gnatmake:gnat gobjc \
+	/usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz:gcc-12-source xz:xz-utils csmith:csmith /usr/include/csmith/csmith.h:libcsmith-dev
 
-.PHONY: all test test-programs bench setup generate lint clean
+.PHONY: all test test-programs test-torture bench setup generate lint clean
 
 all:
 	$(GO) build -o bin/braid ./cmd/braid
@@ -34,6 +35,13 @@ test: setup
 # Also the real programs that take long to build.
 test-programs: setup
 	BRAID_TEST_PROGRAMS=all $(GO) test -count 1 -timeout 40m -v ./internal/programs
+
+# All programs of other compilers' test suites, which takes days; a part of it with, say, TORTURE='-every 20 -target arm64'.
+# It can be broken off: bin/torture.jsonl holds what is done. Remove that file to begin anew.
+TORTURE = -every 1
+test-torture: setup
+	mkdir -p bin
+	$(GO) test -count 1 -timeout 0 -v ./internal/torture -args -resume $(CURDIR)/bin/torture.jsonl $(TORTURE)
 
 # Figures are printed, never asserted: they depend on the machine.
 bench: setup
