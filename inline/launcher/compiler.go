@@ -21,13 +21,14 @@ type compiler struct {
 	command []string // how it is called: its name as given, after ccache's if that is used
 	family  family
 	cplus   bool   // the C++ driver
+	fortran bool   // gcc's Fortran driver
 	version int    // major, 0 if the name does not say
 	target  string // the target triple, "" if the name does not say
 	ccache  bool
 }
 
-// compilerName matches gcc, x86_64-linux-gnu-g++-12, clang-19, aarch64-linux-android30-clang++ and the like.
-var compilerName = regexp.MustCompile(`^(?:(.+)-)?(gcc|g\+\+|clang|clang\+\+|cc|c\+\+)(?:-([0-9]+)(?:\.[0-9.]+)?(?:-posix|-win32)?)?$`)
+// compilerName matches gcc, gfortran, x86_64-linux-gnu-g++-12, clang-19, aarch64-linux-android30-clang++ and the like.
+var compilerName = regexp.MustCompile(`^(?:(.+)-)?(gcc|g\+\+|gfortran|clang|clang\+\+|cc|c\+\+)(?:-([0-9]+)(?:\.[0-9.]+)?(?:-posix|-win32)?)?$`)
 
 // identify takes the compiler off the front of a command line and returns the arguments that follow. The name decides;
 // where it does not (cc), or says too little (the version), the file that it leads to through symbolic links does.
@@ -44,6 +45,7 @@ func identify(command []string) (c compiler, args []string) {
 		return c, args
 	}
 	c.cplus = strings.HasSuffix(given[2], "++")
+	c.fortran = given[2] == "gfortran"
 	c.take(given)
 	path, err := exec.LookPath(command[n-1])
 	if err != nil {
@@ -71,7 +73,7 @@ var llvmDirectory = regexp.MustCompile(`/llvm-([0-9]+)(?:\.[0-9.]+)?/bin/`)
 func (c *compiler) take(m []string) {
 	if c.family == familyUnknown {
 		switch m[2] {
-		case "gcc", "g++":
+		case "gcc", "g++", "gfortran":
 			c.family = familyGCC
 		case "clang", "clang++":
 			c.family = familyClang

@@ -103,7 +103,7 @@ func (p *plan) planStubs(c *compiler, cl *commandLine) {
 	switch {
 	case cl.freestanding:
 		p.notes = append(p.notes, "no stubs: there may be no thread-local storage")
-	case cl.has(languageOther):
+	case cl.has(languageOther), c.fortran:
 		p.notes = append(p.notes, "no stubs: not only C and C++")
 	case cl.splitStack:
 		if cl.has(languageC) || cl.lto {

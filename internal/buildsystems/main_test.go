@@ -45,8 +45,14 @@ type project struct {
 // newProject copies the project into a new directory, whose name is for a build system to handle.
 func newProject(t *testing.T, name string) *project {
 	t.Helper()
+	return newDirectory(t, name, "testdata/pantry")
+}
+
+// newDirectory copies a directory into a new one.
+func newDirectory(t *testing.T, name, from string) *project {
+	t.Helper()
 	p := &project{t: t, dir: filepath.Join(t.TempDir(), name)}
-	if err := os.CopyFS(p.dir, os.DirFS("testdata/pantry")); err != nil {
+	if err := os.CopyFS(p.dir, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
 	p.env = []string{"TMPDIR=" + p.temporary("tmp"), "XDG_CACHE_HOME=" + p.temporary("cache"), "CCACHE_DIR=" + p.temporary("ccache")}
@@ -98,14 +104,7 @@ var wantCalls = map[string]int{"main": 1, "sum": 7, "shelf": 11, "jars": 1, "pan
 // skipped must have none.
 func (p *project) check(program string, skipped ...string) {
 	p.t.Helper()
-	if got := p.run(program); got != printed {
-		p.t.Errorf("%s printed %q", program, got)
-	}
-	trace := filepath.Join(p.t.TempDir(), "trace.braid")
-	if got := p.run("braid record -o '" + trace + "' -- " + program); got != printed {
-		p.t.Errorf("%s, recorded, printed %q", program, got)
-	}
-	calls := p.calls(trace)
+	calls := p.both(program, printed)
 	for name, want := range wantCalls {
 		for _, s := range skipped {
 			if s == name {
@@ -116,6 +115,19 @@ func (p *project) check(program string, skipped ...string) {
 			p.t.Errorf("%s: %d calls of %s in the trace, want %d", program, calls[name], name, want)
 		}
 	}
+}
+
+// both runs a program alone and recorded, when it must print the same, and returns the calls in the trace.
+func (p *project) both(program, want string) map[string]int {
+	p.t.Helper()
+	if got := p.run(program); got != want {
+		p.t.Errorf("%s printed %q, want %q", program, got, want)
+	}
+	trace := filepath.Join(p.t.TempDir(), "trace.braid")
+	if got := p.run("braid record --threads all -o '" + trace + "' -- " + program); got != want {
+		p.t.Errorf("%s, recorded, printed %q, want %q", program, got, want)
+	}
+	return p.calls(trace)
 }
 
 // calls reads each method's number of calls off a trace.
