@@ -30,6 +30,10 @@ type Method struct {
 //
 // Decoding adds methods that it meets and does not find, so one table must not be used by two goroutines at once.
 type Methods struct {
+	// Thumb says that bit 0 of a method pointer selects the instruction set and is no part of the address, as on 32-bit
+	// ARM. Add is given addresses without it; records may hold it.
+	Thumb bool
+
 	rows []Method
 	// narrow holds word<<32 | index+1, or 0 where free; its length is a power of two and at least twice the number
 	// of its entries.
@@ -130,6 +134,9 @@ func (m *Methods) again(word uint32) uint64 {
 // Wide is the index for a whole method pointer. One that is not known becomes an unresolved method, the same as that
 // of its narrow word if there is none for the word yet.
 func (m *Methods) Wide(addr uint64) uint32 {
+	if m.Thumb {
+		addr &^= 1
+	}
 	if i, ok := m.wide[addr]; ok {
 		return i
 	}
@@ -155,6 +162,9 @@ func (m *Methods) Wide(addr uint64) uint32 {
 // Resumed is the index for the method pointer of a resumed record. It differs from Wide only where the entries that it
 // refers to can not tell two methods apart: then it is as ambiguous as they are.
 func (m *Methods) Resumed(addr uint64) uint32 {
+	if m.Thumb {
+		addr &^= 1
+	}
 	if Narrow(addr) {
 		if _, i, ok := m.find(uint32(addr)); ok && m.rows[i].State == MethodAmbiguous {
 			return i
@@ -164,6 +174,12 @@ func (m *Methods) Resumed(addr uint64) uint32 {
 }
 
 func (m *Methods) unresolved(word uint32) uint32 {
+	if m.Thumb && word&1 != 0 && Narrow(uint64(word&^1)) {
+		i := m.Narrow(word &^ 1)
+		pos, _, _ := m.find(word)
+		m.insert(pos, word, i)
+		return i
+	}
 	i := m.appendRow(Method{Addr: uint64(word), State: MethodUnresolved})
 	pos, _, _ := m.find(word)
 	m.insert(pos, word, i)

@@ -60,3 +60,32 @@ func TestMethodsUnresolved(t *testing.T) {
 		t.Error("the null pointer is not the unknown method")
 	}
 }
+
+// TestMethodsThumb: records may hold the bit that selects the instruction set, symbols do not.
+func TestMethodsThumb(t *testing.T) {
+	m := NewMethods(0)
+	m.Thumb = true
+	i := m.Add(0x1_0400)
+	if m.Narrow(0x1_0401) != i || m.Narrow(0x1_0400) != i || m.Wide(0x1_0401) != i || m.Low(0x1_0401) != i || m.Resumed(0x1_0401) != i {
+		t.Error("a method has several indices")
+	}
+	if u := m.Narrow(0x2_0001); m.Narrow(0x2_0000) != u || m.Wide(0x2_0001) != u || m.Row(u).Addr != 0x2_0000 {
+		t.Errorf("%+v", m.Row(u))
+	}
+}
+
+// TestMethodsLow: framed records hold low halves that entries of one slot can not.
+func TestMethodsLow(t *testing.T) {
+	m := NewMethods(0)
+	a, b := m.Add(0x7f12_0000_0001), m.Add(0x7f12_0000_0100)
+	if m.Low(1) != a || m.Low(0x100) != b {
+		t.Error("a known method is not found by its low half")
+	}
+	if z := m.Low(0); z == Unknown || m.Low(0) != z || m.Row(z).State != MethodUnresolved {
+		t.Errorf("low half 0 is %d", z)
+	}
+	m.Add(0x7f13_0000_0001)
+	if r := m.Row(m.Low(1)); r.State != MethodAmbiguous || m.Collisions() != 1 {
+		t.Errorf("%+v, %d collisions", r, m.Collisions())
+	}
+}

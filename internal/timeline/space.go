@@ -60,6 +60,7 @@ func (t *Trace) loadSpaces() error {
 		}
 		slices.SortStableFunc(sp.modules, func(a, b *tracefile.Module) int { return cmp.Compare(a.Start, b.Start) })
 		sp.Methods = inline.NewMethods(len(symbols))
+		sp.Methods.Thumb = t.Meta.Thumb()
 		for i := range symbols {
 			s := &symbols[i]
 			if int64(s.Module) < int64(len(t.Modules)) && !ours(&t.Modules[s.Module]) {

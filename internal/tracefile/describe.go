@@ -3,6 +3,7 @@ package tracefile
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // The sections in JSON are small and descriptive. Fields that a reader does not know are ignored, and fields that
@@ -27,6 +28,10 @@ type Meta struct {
 	Exit    *Exit             `json:"exit,omitempty"`    // how it ended; nil if it was still running
 	Notes   []string          `json:"notes,omitempty"`   // for the user, e.g. "the target carries no stubs"
 }
+
+// Thumb reports whether the recording's programs may use the Thumb instruction set, where bit 0 of a function's pointer is
+// no part of its address: 32-bit ones on ARM, also under a 64-bit kernel. 64-bit ones have no odd addresses there.
+func (m *Meta) Thumb() bool { return strings.HasPrefix(m.Arch, "arm") }
 
 // Instant is one moment on both clocks.
 type Instant struct {

@@ -50,6 +50,7 @@ type dumper struct {
 	o      DumpOptions
 	wide   map[uint64]string // address to name
 	narrow map[uint32]string // low half of the address to name; empty: several
+	bit0   uint64            // what of a method pointer is no address
 	buf    []byte
 	line   []byte
 	module int // index of the next module
@@ -59,6 +60,9 @@ func (d *dumper) loadNames() error {
 	symbols, err := d.r.Symbols()
 	if err != nil {
 		return err
+	}
+	if m, err := d.r.Meta(); err == nil && m.Thumb() {
+		d.bit0 = 1
 	}
 	d.wide = make(map[uint64]string, len(symbols))
 	d.narrow = make(map[uint32]string, len(symbols))

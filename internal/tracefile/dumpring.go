@@ -97,7 +97,7 @@ func framed(word uint32) bool {
 }
 
 func (d *dumper) nameNarrow(word uint32) string {
-	name, ok := d.narrow[word]
+	name, ok := d.narrow[word&^uint32(d.bit0)]
 	switch {
 	case !ok:
 		return fmt.Sprintf("[0x%x]", word)
@@ -108,7 +108,7 @@ func (d *dumper) nameNarrow(word uint32) string {
 }
 
 func (d *dumper) nameWide(addr uint64) string {
-	if name, ok := d.wide[addr]; ok {
+	if name, ok := d.wide[addr&^d.bit0]; ok {
 		return printable(name)
 	}
 	return fmt.Sprintf("[0x%x]", addr)
