@@ -27,7 +27,9 @@ type Anchor struct {
 // Segment is what one thread wrote between two drains of its ring, as its recorder found it.
 //
 // The recorder promises that records 2^32-BackStep ticks or more apart have an anchor between them. It does so by
-// looking at the cursor at least twice in 2^32 ticks, and noting an anchor whenever it has not moved. It also leaves
+// looking at the cursor at least twice in 2^32 ticks, and noting an anchor whenever it has not moved. It looks much more
+// often, so that two gaps in a row that have no anchor do not add up to 2^32 ticks either: if they seem to, the record
+// between them is taken for one that an earlier lap left in a slot that was never written. It also leaves
 // out the newest slots if it can not be sure of them (a thread that did not answer a request to stop).
 type Segment struct {
 	// Slots from oldest to newest. The decoder does not change them.
