@@ -103,6 +103,11 @@ func (a *arm64) slowCall(pl *arm64Place, block string, sp bool) []string {
 	return append(out, after...)
 }
 
+// aboveCallee is added to the stack pointer in a resumed record. A call pushes nothing here, so that the stack pointer at
+// the callee's entry is the caller's: without it a frame that has ended would be as near as the one that control came back
+// to. That one is larger than this, since it holds x29 and x30.
+const aboveCallee = 8
+
 // record returns the recording half, from the read of the counter to the store of done, with the registers r.
 //
 // The slot is reserved by an exclusive pair over cursor and mask. Coming back from a signal handler clears the monitor, and
@@ -130,6 +135,9 @@ func (a *arm64) record(p *part, word int, block, cursor string, r []string, push
 		add("\torr\t"+next+", "+next+", #4", "\tadd\t"+tmp+", "+next+", #8", "\tand\t"+more+", "+tmp+", "+mask,
 			"\tstxp\t"+half(tmp)+", "+more+", "+mask+", ["+block+"]", "\tcbnz\t"+half(tmp)+", "+retry)
 		add(method...)
+		if word == wordResumedFramed {
+			pushed += aboveCallee
+		}
 		add(fmt.Sprintf("\tadd\t%s, sp, #%d", more, pushed))
 		put(half(tmp), more, cursor)
 		add(fmt.Sprintf("\tmov\t%s, #%d", half(tmp), word))
@@ -172,7 +180,9 @@ func saving(regs []string) (push, pop []string, bytes int) {
 // end, and so does the test if the place says so.
 func (a *arm64) point(p *part, pl arm64Place) {
 	a.declare()
-	again, on, slow, off, undo := a.fresh("r"), a.fresh("n"), a.fresh("s"), a.fresh("d"), a.fresh("u")
+	again := a.fresh("r")
+	number := strings.TrimPrefix(again, ".Lbraid_r")
+	on, slow, off, undo := ".Lbraid_n"+number, ".Lbraid_s"+number, ".Lbraid_d"+number, ".Lbraid_u"+number
 	block, cursor, rest := pl.scratch()
 	var saved []string
 	used := rest[:4]

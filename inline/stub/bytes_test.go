@@ -2,6 +2,7 @@ package stub
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -37,7 +38,7 @@ type stubPlace struct {
 	off        string // those while tracing is off
 }
 
-var stubPlaces = slices.Concat(amd64Places, armPlaces)
+var stubPlaces = slices.Concat(amd64Places, arm64Places, armPlaces)
 
 const (
 	amd64Head = "\t.text\n\t.type\tf, @function\nf:\n\t.cfi_startproc\n"
@@ -88,6 +89,8 @@ var armPlaces = []stubPlace{
 
 var tools = map[string]binutils{
 	"amd64": {as: []string{"as", "-L"}, objdump: []string{"objdump"}, nm: []string{"nm"}, effects: amd64Effects, saves: amd64Saves, loads: amd64Loads},
+	"arm64": {as: []string{"aarch64-linux-gnu-as", "-L"}, objdump: []string{"aarch64-linux-gnu-objdump"},
+		nm: []string{"aarch64-linux-gnu-nm"}, effects: arm64Effects, saves: arm64List("st"), loads: arm64List("ld")},
 	"arm": {as: []string{"arm-linux-gnueabihf-as", "-L"}, objdump: []string{"arm-linux-gnueabihf-objdump"},
 		nm: []string{"arm-linux-gnueabihf-nm"}, effects: armEffects,
 		saves: armList("push"), loads: armList("pop")},
@@ -242,7 +245,9 @@ func ofPlace(p *stubPlace, all []listed, symbols map[string]uint64) (inLine, atE
 			begins = append(begins, name)
 		}
 	}
-	slices.SortFunc(begins, func(a, b string) int { return int(symbols[a]) - int(symbols[b]) })
+	slices.SortFunc(begins, func(a, b string) int { // a pad begins where its stub does, and is what is meant
+		return cmp.Or(cmp.Compare(symbols[a], symbols[b]), strings.Compare(b, a))
+	})
 	own := begins[len(begins)-1]
 	if strings.HasPrefix(p.name, "entry") {
 		own = begins[0]
@@ -265,7 +270,7 @@ func ofPlace(p *stubPlace, all []listed, symbols map[string]uint64) (inLine, atE
 		return to
 	}
 	at := symbols[own]
-	if p.arch != "amd64" || own[len(".Lbraid_")] == 'q' {
+	if p.arch == "arm" || own[len(".Lbraid_")] == 'q' {
 		return nil, within(at, next("rq", at))
 	}
 	n := number(own)
