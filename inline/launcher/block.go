@@ -1,7 +1,6 @@
 package launcher
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -53,9 +52,6 @@ var noFunctions = []byte("\t.text\n\t.addrsig\n")
 
 // canInsert says why the inserter has no stubs for these settings, or nil.
 func (in *insertion) canInsert() error {
-	if in.Block != "" {
-		return errors.New("the inserter knows thread-local variables only")
-	}
 	_, err := stub.Insert(io.Discard, noFunctions, in.options(nil))
 	return err
 }

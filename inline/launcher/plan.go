@@ -64,7 +64,7 @@ func makePlan(o *options, c *compiler, args []string) plan {
 	if err := stubs.canInsert(); err != nil {
 		p := plan{untouched: err.Error()}
 		if o.block != "" { // somebody has chosen that, and would wait for records
-			p.warning = "--block " + o.block + ": no stubs: " + err.Error()
+			p.warning = "--block " + o.block + ": " + err.Error()
 		}
 		return p
 	}

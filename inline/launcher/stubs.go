@@ -46,7 +46,7 @@ func (in *insertion) stubs(source []byte, excluded map[string]bool, subject stri
 // options are the inserter's.
 func (in *insertion) options(excluded map[string]bool) stub.Options {
 	return stub.Options{
-		Arch: in.Arch,
+		Arch: in.Arch, Block: in.Block,
 		Trace: func(symbol string) bool {
 			return !excluded[wholeFunction(symbol)] && in.Choose.trace(symbol)
 		},
