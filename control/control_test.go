@@ -1,10 +1,8 @@
 package control
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,45 +10,8 @@ import (
 
 	"braid/inline"
 	"braid/inline/runtime"
-	"braid/inline/stub"
 	"braid/internal/counter"
 )
-
-// build compiles C source with stubs, step by step, so that this package's tests need no launcher.
-func build(t *testing.T, src string, flags ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	run := func(args ...string) []byte {
-		t.Helper()
-		var out, errs bytes.Buffer
-		c := exec.Command(args[0], args[1:]...)
-		c.Stdout, c.Stderr = &out, &errs
-		if err := c.Run(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, errs.Bytes())
-		}
-		return out.Bytes()
-	}
-	c, s, o, bin := filepath.Join(dir, "p.c"), filepath.Join(dir, "p.s"), filepath.Join(dir, "rt.o"), filepath.Join(dir, "p")
-	if err := os.WriteFile(c, []byte(src), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	asm := run(append([]string{"gcc", "-O1", "-dp", "-fno-ipa-ra", "-S", "-o", "-", c}, flags...)...)
-	var out bytes.Buffer
-	if _, err := stub.Insert(&out, asm, stub.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	rt, err := runtime.Object("amd64")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for f, b := range map[string][]byte{s: out.Bytes(), o: rt} {
-		if err := os.WriteFile(f, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run(append([]string{"gcc", "-o", bin, s, o, "-pthread"}, flags...)...)
-	return bin
-}
 
 func count(s inline.Segment) (entries, exits int) {
 	for i := len(s.Slots) - 1; i >= 0; i-- {

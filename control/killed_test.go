@@ -13,8 +13,9 @@ import (
 // slot that it had reserved and not written holds a record of the lap before, which must not be taken for its last.
 func TestKilledWithinStubs(t *testing.T) {
 	bin := build(t, `
+#include <unistd.h>
 __attribute__((noinline)) int leaf(int x) { __asm__ volatile(""); return x + 1; }
-int main(void) { volatile int s = 0; for (;;) s = leaf(s); }`)
+int main(void) { volatile int s = 0; while (s < 20011) s = leaf(s); write(1, "ready", 6); for (;;) s = leaf(s); }`)
 	dropped := 0
 	for round := range 31 {
 		s, err := NewSession(runtime.PolicyMain, 64<<10)
@@ -23,10 +24,17 @@ int main(void) { volatile int s = 0; for (;;) s = leaf(s); }`)
 		}
 		c := exec.Command(bin)
 		c.Env = append(os.Environ(), s.Env())
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(10+round) * time.Millisecond)
+		if _, err := out.Read(make([]byte, 6)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(1+round) * time.Millisecond)
 		c.Process.Kill()
 		c.Wait()
 		seg := drain(t, s)[0]

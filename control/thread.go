@@ -2,13 +2,11 @@ package control
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"braid/inline"
@@ -25,7 +23,8 @@ type Thread struct {
 	block   *runtime.Block
 	uses    uint32
 	anchors []inline.Anchor
-	Tid     int // the thread's id as the program sees it
+	settled place // what was seen of the thread before the last barrier
+	Tid     int   // the thread's id as the program sees it
 	// StaleAnchors counts anchors that were dropped because there were too many.
 	StaleAnchors uint64
 }
@@ -175,116 +174,6 @@ func (t *Thread) Note() {
 	t.anchors = append(t.anchors, inline.Anchor{Slot: pos, Last: value, First: after, Until: after})
 }
 
-// Segment is what a thread recorded, oldest first.
-type Segment struct {
-	inline.Segment
-	// Exact says that the end is where the thread stopped or died. Otherwise it did not answer (it waits somewhere
-	// outside instrumented code) and the segment ends where it was seen.
-	Exact bool
-	// Dropped counts the oldest slots that were left out because an unanswered thread may be writing there (C4).
-	Dropped int
-	// DroppedNewest counts the newest slots that were left out because they are reserved but not written (C2).
-	DroppedNewest int
-	// Gone says that the thread has ended.
-	Gone bool
-}
-
-// settling is how long a thread that has stopped, or is about to, may take to write the record that it has a slot for.
-const settling = 5 * time.Millisecond
-
-// unwritten returns how many slots before the cursor's are reserved and not written: none, after a moment, unless the
-// thread was killed or has lost its processor just there. The record has at most two slots; where more are missing, a
-// signal handler has recorded within a stub, and what is behind done is written.
-func (t *Thread) unwritten(r ring, pos uint64) uint64 {
-	n := r.bytes / 8
-	for deadline := time.Now().Add(settling); ; time.Sleep(20 * time.Microsecond) {
-		done := atomic.LoadUint64(&t.block.Done)
-		if done == 0 {
-			return min(pos, 2)
-		}
-		at, ok := r.slot(done)
-		if !ok {
-			return 0
-		}
-		missing := (pos + n - 1 - at) % n
-		if missing == 0 || missing > 2 {
-			return 0
-		}
-		if t.Gone() || time.Now().After(deadline) {
-			return missing
-		}
-	}
-}
-
-// Collect copies what the thread recorded. Ask it to stop first, and give it a moment: for a thread that has stopped or
-// ended the copy is exact. buf is used for the slots if it is large enough.
-func (t *Thread) Collect(buf []uint64) (Segment, error) {
-	var s Segment
-	r, ok := t.ring()
-	if !ok {
-		return s, fmt.Errorf("%w: thread %d has no ring", ErrArena, t.Tid)
-	}
-	s.Gone = t.Gone()
-	c := atomic.LoadUint64(&t.block.Cursor)
-	s.Exact = s.Gone || t.area.over != 0 || c&runtime.CursorTag == runtime.CursorOff
-	pos, ok := r.slot(c)
-	if !ok {
-		return s, fmt.Errorf("%w: cursor %#x of thread %d is outside its ring", ErrArena, c, t.Tid)
-	}
-	n := r.bytes / 8
-	missing := t.unwritten(r, pos) // before anything is copied
-	var end [8]byte
-	if _, err := t.area.mem.f.ReadAt(end[:], r.off+int64(n-1)*8); err != nil {
-		return s, fmt.Errorf("reading a ring: %w", err)
-	}
-	done, ok := r.slot(atomic.LoadUint64(&t.block.Done))
-	wrapped := end != [8]byte{} || ok && done >= pos
-	size, from := pos, uint64(0)
-	if wrapped {
-		size, from = n, pos
-		if !s.Exact {
-			s.Dropped = 4
-			size, from = n-4, pos+4
-		}
-	}
-	missing = min(missing, size)
-	size -= missing
-	s.DroppedNewest = int(missing)
-	if uint64(cap(buf)) < size {
-		buf = make([]uint64, size)
-	}
-	s.Slots = buf[:size]
-	for done := uint64(0); done < size; {
-		at := (from + done) % n
-		k := min(size-done, n-at)
-		b := unsafe.Slice((*byte)(unsafe.Pointer(&s.Slots[done])), k*8)
-		if _, err := t.area.mem.f.ReadAt(b, r.off+int64(at)*8); err != nil {
-			return s, fmt.Errorf("reading a ring: %w", err)
-		}
-		done += k
-	}
-	s.Complete = !wrapped
-	s.Begin, s.End = t.block.Start, counter.Now()
-	if t.area.over != 0 {
-		s.End = max(s.Begin, t.area.over)
-	}
-	for _, a := range t.anchors {
-		i := (a.Slot + n - from) % n
-		if !wrapped {
-			i = a.Slot
-		}
-		if i == 0 && wrapped {
-			i = n // the boundary at the very end
-		}
-		if i > size || i == 0 {
-			continue
-		}
-		a.Slot = i
-		s.Anchors = append(s.Anchors, a)
-	}
-	return s, nil
-}
-
 // Release gives the ring's memory back, and the block as well if the thread is gone (C6). What the thread recorded is
 // forgotten. A thread that has not answered a request to stop may still write one page when it wakes.
 func (t *Thread) Release() {
@@ -302,32 +191,4 @@ func (t *Thread) Release() {
 
 func (t *Thread) clear(r ring) {
 	unix.Fallocate(int(t.area.mem.f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, r.off, int64(r.bytes))
-}
-
-// StopAll asks every recording thread of the areas to stop and waits until all have answered or patience is over. It
-// returns how many did not answer. Threads that were killed need not.
-func StopAll(areas []*Area, patience time.Duration) int {
-	var wait []*Thread
-	for _, a := range areas {
-		a.Disarm()
-		for _, t := range a.Threads() {
-			t.RequestStop()
-			if !t.Stopped() {
-				wait = append(wait, t)
-			}
-		}
-	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Microsecond) {
-		rest := wait[:0]
-		for _, t := range wait {
-			if !t.Stopped() && !t.Gone() {
-				rest = append(rest, t)
-			}
-		}
-		wait = rest
-		if len(wait) == 0 || time.Now().After(deadline) {
-			break
-		}
-	}
-	return len(wait)
 }

@@ -16,8 +16,8 @@ type Sample struct {
 	Boottime      uint64 // CLOCK_BOOTTIME, ns
 }
 
-// Now returns the counter. The read is not serialised: it may be early or late by some tens of instructions. Safe for
-// concurrent use.
+// Now returns the counter. On amd64 the read is not serialised: it may be early or late by some tens of instructions. On
+// arm64 it stays where it is among loads and stores that have been done. Safe for concurrent use.
 func Now() uint64 { return now() }
 
 // Hz returns the counter's frequency as the processor states it, or 0 where it does not (amd64: the trace's own clock
