@@ -45,6 +45,36 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// BenchmarkFramed decodes what a C++ program writes: a third of its entries are framed, and one record in a thousand is of
+// control that comes back over four methods.
+func BenchmarkFramed(b *testing.B) {
+	w := &writer{methods: NewMethods(3000), now: 1 << 40}
+	w.begin = w.now
+	rng := rand.New(rand.NewPCG(5, 6))
+	for len(w.ends) < 1<<20 {
+		w.now += 20 + rng.Uint64N(300)
+		switch d, n := len(w.stack), rng.IntN(1000); {
+		case n == 0 && d > 5 && w.stack[d-5].framed:
+			w.resumed(4)
+		case d == 0 || d < 40 && n < 330:
+			w.entry(0x1000+16*rng.Uint64N(2000), false)
+		case d < 40 && n < 500:
+			w.framed(0x10_0000 + 16*rng.Uint64N(1000))
+		default:
+			w.exit()
+		}
+	}
+	seg := w.ring(len(w.slots), w.begin)
+	d := &Decoder{Methods: w.methods}
+	cpu := cpuSeconds(b)
+	for b.Loop() {
+		if _, err := d.Decode(seg, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(w.ends))*float64(b.N)/(cpuSeconds(b)-cpu)/1e6, "Mrec/cpu-s")
+}
+
 // BenchmarkMethods looks words up.
 func BenchmarkMethods(b *testing.B) {
 	for _, n := range []int{100, 3000, 30000} {
