@@ -39,6 +39,8 @@ type Module struct {
 	Ranges  []Range
 	Mapping Mapping // the first executable mapping; the zero value for a registered module
 	File    FileID
+	// Held is the file itself, if Hold has opened it while it was there. The table reads it and leaves it open.
+	Held *os.File
 
 	// Instrumented says that the module's functions write records, so that Resolve32 answers for them.
 	Instrumented bool

@@ -55,8 +55,28 @@ func (o opener) module(m *Module) (*os.File, *imageReader, error) {
 	return nil, nil, first
 }
 
+// Hold opens the file of a module that a process still maps, so that its symbols can be read when it has been unloaded and
+// the file is gone. Where it is mapped is looked up in /proc/PID/maps, if Mapping does not say. The caller closes it.
+func Hold(m Module) (*os.File, error) {
+	if maps, err := ReadMaps(m.Pid); err == nil && m.Mapping.End == 0 {
+		for _, mp := range maps {
+			if len(m.Ranges) > 0 && mp.File() && mp.Start >= m.Ranges[0].Start && mp.Start < m.Ranges[0].End {
+				m.Mapping = mp
+				break
+			}
+		}
+	}
+	f, _, err := opener{}.module(&m)
+	return f, err
+}
+
 func (o opener) candidates(m *Module) []candidate {
 	var cs []candidate
+	if m.Held != nil {
+		cs = append(cs, candidate{true, func() (*os.File, error) {
+			return openRegular(fmt.Sprintf("/proc/self/fd/%d", m.Held.Fd())) // with a place of its own to read from
+		}})
+	}
 	if m.Pid != 0 {
 		if mp := m.Mapping; mp.End != 0 {
 			cs = append(cs, candidate{true, func() (*os.File, error) {

@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/hex"
 	"fmt"
@@ -33,7 +32,7 @@ func (r *rings) writeNames() error {
 		if r.shares(p) || len(p.modules) == 0 {
 			continue
 		}
-		m, s, ambiguous := names(p, uint32(len(mods)))
+		m, s, ambiguous := r.names(p, uint32(len(mods)))
 		mods, syms = append(mods, m...), append(syms, s...)
 		r.ambiguous = append(r.ambiguous, ambiguous...)
 	}
@@ -80,30 +79,29 @@ func (r *rings) origin(p *process) *process {
 }
 
 func sameModules(a, b []control.Module) bool {
-	return slices.EqualFunc(a, b, func(x, y control.Module) bool {
-		return x.Path == y.Path && x.Bias == y.Bias && bytes.Equal(x.BuildID, y.BuildID)
-	})
+	return slices.EqualFunc(a, b, sameModule)
 }
 
 // names resolves what one process used. first is the index of its first module in the file. ambiguous says, for the user,
 // which modules lie so that records of their methods can not always be told apart.
-func names(p *process, first uint32) (mods []tracefile.Module, syms []tracefile.Symbol, ambiguous []string) {
+func (r *rings) names(p *process, first uint32) (mods []tracefile.Module, syms []tracefile.Symbol, ambiguous []string) {
 	var in []symbols.Module
 	for _, m := range p.modules {
-		s := symbols.Registered(m.Path, m.Bias, m.BuildID)
-		s.Pid, s.Ranges = p.pid, []symbols.Range{{Start: m.Low, End: m.High}}
+		s := p.described(m)
+		s.Held = r.held[heldKey(m)]
 		in = append(in, s)
 	}
 	table := symbols.NewTable(in, symbols.Options{})
 	for _, c := range table.Collisions() {
-		if c.Shared > 0 {
+		if c.Shared > 0 && together(p.modules[c.A], p.modules[c.B]) {
 			ambiguous = append(ambiguous, fmt.Sprintf("%s and %s have %d methods whose addresses differ by a multiple of 4 GiB: records can't tell them apart",
 				p.modules[c.A].Path, p.modules[c.B].Path, c.Shared))
 		}
 	}
 	for i, info := range table.Modules() {
 		m := tracefile.Module{Pid: p.pid, Since: p.since, Path: p.modules[i].Path, BuildID: hex.EncodeToString(p.modules[i].BuildID),
-			Bias: p.modules[i].Bias, Start: p.modules[i].Low, End: p.modules[i].High, Instrumented: true}
+			Bias: p.modules[i].Bias, Start: p.modules[i].Low, End: p.modules[i].High, Instrumented: true,
+			Loaded: p.modules[i].Loaded, Unloaded: p.modules[i].Unloaded}
 		if info.Err != nil {
 			m.Unresolved = info.Err.Error()
 		}
@@ -113,19 +111,48 @@ func names(p *process, first uint32) (mods []tracefile.Module, syms []tracefile.
 	for w := range p.used {
 		lows = append(lows, w)
 	}
-	slices.Sort(lows)
 	addrs := make([]uint64, 0, len(p.wide))
 	for a := range p.wide {
 		addrs = append(addrs, a)
+		lows = append(lows, uint32(a)) // all that were there, one after another
 	}
 	slices.Sort(addrs)
-	seen := map[uint64]bool{}
+	type place struct {
+		addr   uint64
+		module int
+	}
+	seen := map[place]bool{}
+	again := p.again()
 	for _, s := range append(table.Select32(lows), table.Select(addrs)...) {
-		if seen[s.Addr] || s.Module < 0 {
+		if s.Module < 0 || seen[place{s.Addr, s.Module}] {
 			continue
 		}
-		seen[s.Addr] = true
-		syms = append(syms, tracefile.Symbol{Addr: s.Addr, Size: s.Size, Module: first + uint32(s.Module), Name: s.Name, Raw: s.Raw})
+		for _, m := range append([]int{s.Module}, again[s.Module]...) {
+			seen[place{s.Addr, m}] = true
+			syms = append(syms, tracefile.Symbol{Addr: s.Addr, Size: s.Size, Module: first + uint32(m), Name: s.Name, Raw: s.Raw})
+		}
 	}
 	return mods, syms, ambiguous
+}
+
+// together reports whether two modules were there at the same time, and not at the same place: then the low halves of
+// their methods' addresses do not tell them apart.
+func together(a, b control.Module) bool {
+	apart := a.Unloaded != 0 && a.Unloaded < b.Loaded || b.Unloaded != 0 && b.Unloaded < a.Loaded
+	return !apart && (a.High <= b.Low || b.High <= a.Low)
+}
+
+// again lists, for each module, the later ones that are the same library at the same place once more. They need its
+// symbols too: another library may have been there in between.
+func (p *process) again() map[int][]int {
+	all := map[int][]int{}
+	for i := range p.modules {
+		for j := range i {
+			if sameModule(p.modules[i], p.modules[j]) {
+				all[j] = append(all[j], i)
+				break
+			}
+		}
+	}
+	return all
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"braid/control"
+	"braid/inline"
 	"braid/internal/tracefile"
 )
 
@@ -34,6 +35,7 @@ type rings struct {
 	late     int // unanswered at the end
 	// ambiguous says which modules' methods can't be told apart, for the user.
 	ambiguous []string
+	held      map[string]*os.File // the modules' files, by heldKey; nil where one could not be opened
 }
 
 // process is what is remembered of a process, and of each program that it executed, when its area is gone.
@@ -49,7 +51,7 @@ type process struct {
 func newRings(out *output, o Options) *rings {
 	return &rings{out: out, choose: o.Threads, bytes: o.RingBytes, gone: map[*control.Area]time.Time{}, byArea: map[*control.Area]*process{},
 		latest: map[int]*control.Area{}, segments: map[int]uint32{},
-		threads: map[int]struct{}{}, lost: map[string]uint64{}}
+		threads: map[int]struct{}{}, lost: map[string]uint64{}, held: map[string]*os.File{}}
 }
 
 // poll finds new processes and threads, notes where quiet ones are, and empties the rings of ended ones. The caller
@@ -192,14 +194,6 @@ func (r *rings) meet(a *control.Area) {
 	r.byArea[a], r.latest[a.Pid()] = p, a
 }
 
-// remember keeps what is needed of a process after its end.
-func (r *rings) remember(a *control.Area) {
-	p := r.byArea[a]
-	if m := a.Modules(); len(m) >= len(p.modules) {
-		p.modules = m
-	}
-}
-
 // collect writes what a thread recorded.
 func (r *rings) collect(a *control.Area, t *control.Thread) error {
 	s, err := t.Collect(r.buf)
@@ -245,11 +239,12 @@ func scan(p *process, slots []uint64) {
 	var last [256]uint32 // most calls go to few methods
 	for i, v := range slots {
 		switch w := uint32(v); {
-		case w == 0:
-		case w <= 2:
+		case w == inline.WordExit:
+		case w == inline.WordEntryWide || w == inline.WordResumed:
 			if i > 0 {
 				p.wide[slots[i-1]] = struct{}{}
 			}
+		case w <= inline.WordReservedMax: // a framed record's method is the low half of the slot before
 		default:
 			if c := &last[(w>>2^w>>10)&255]; *c != w {
 				*c = w
@@ -300,6 +295,7 @@ func (r *rings) close() {
 		a.Close()
 	}
 	r.areas = nil
+	r.letGo()
 	if r.session != nil {
 		r.session.Disarm()
 		r.session.Close()

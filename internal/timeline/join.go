@@ -63,6 +63,7 @@ type Joiner struct {
 	// Stats sums over all segments since it was last cleared. What was recorded twice is counted twice.
 	Stats inline.Stats
 
+	owners    owners // of the methods that are not the same all the time
 	decoder   inline.Decoder
 	stretches []stretch
 	stack     []frame
@@ -238,7 +239,7 @@ func (s *sweep) segment(seg *Segment, goesOn bool) error {
 			return err
 		}
 		for _, m := range d.Open {
-			if err := s.push(begin, m, inline.CutStart); err != nil {
+			if err := s.push(begin, s.owners.at(m, seg.Begin), inline.CutStart); err != nil {
 				return err
 			}
 		}
@@ -248,7 +249,7 @@ func (s *sweep) segment(seg *Segment, goesOn bool) error {
 		t := s.to(s.clock.Ns(e.Counter))
 		switch e.Kind {
 		case inline.KindEntry:
-			err = s.push(t, e.Method, 0)
+			err = s.push(t, s.method(e), 0)
 		case inline.KindExit:
 			err = s.pop(t, 0)
 		case inline.KindUnwound:
@@ -256,7 +257,7 @@ func (s *sweep) segment(seg *Segment, goesOn bool) error {
 		case inline.KindSuspended:
 			err = s.pop(t, inline.Suspended)
 		case inline.KindReentered:
-			err = s.push(t, e.Method, inline.Reentered)
+			err = s.push(t, s.method(e), inline.Reentered)
 		}
 		if err != nil {
 			return err
@@ -264,6 +265,14 @@ func (s *sweep) segment(seg *Segment, goesOn bool) error {
 	}
 	s.to(seg.end(&s.clock))
 	return nil
+}
+
+// method is what an event's index stands for at its time.
+func (s *sweep) method(e *inline.Event) uint32 {
+	if len(s.owners) == 0 {
+		return e.Method
+	}
+	return s.owners.at(e.Method, e.Counter)
 }
 
 // cut ends all methods at t.

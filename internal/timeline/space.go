@@ -16,6 +16,7 @@ type Space struct {
 	Methods *inline.Methods
 
 	symbols []*tracefile.Symbol // by method index; nil beyond the known
+	owners  owners              // of what is not one method all the time
 	modules []*tracefile.Module // in order of Start
 	all     []tracefile.Module  // that symbols refer to
 }
@@ -51,7 +52,13 @@ func (t *Trace) loadSpaces() error {
 	}
 	collisions := uint64(0)
 	for _, k := range keys {
-		sp := &Space{all: t.Modules}
+		sp := &Space{all: t.Modules, owners: make(owners)}
+		moduleOf := func(s *tracefile.Symbol) *tracefile.Module {
+			if int64(s.Module) < int64(len(t.Modules)) {
+				return &t.Modules[s.Module]
+			}
+			return nil
+		}
 		ours := func(m *tracefile.Module) bool { return m.Pid == 0 || m.Pid == k.pid && m.Since == k.since }
 		for i := range t.Modules {
 			if m := &t.Modules[i]; ours(m) {
@@ -61,19 +68,15 @@ func (t *Trace) loadSpaces() error {
 		slices.SortStableFunc(sp.modules, func(a, b *tracefile.Module) int { return cmp.Compare(a.Start, b.Start) })
 		sp.Methods = inline.NewMethods(len(symbols))
 		sp.Methods.Thumb = t.Meta.Thumb()
+		var own []*tracefile.Symbol
 		for i := range symbols {
 			s := &symbols[i]
-			if int64(s.Module) < int64(len(t.Modules)) && !ours(&t.Modules[s.Module]) {
-				continue
-			}
-			index := int(sp.Methods.Add(s.Addr))
-			for len(sp.symbols) <= index {
-				sp.symbols = append(sp.symbols, nil)
-			}
-			if sp.symbols[index] == nil {
-				sp.symbols[index] = s
+			if m := moduleOf(s); m == nil || ours(m) {
+				own = append(own, s)
+				sp.name(sp.Methods.Add(s.Addr), s)
 			}
 		}
+		sp.contest(own, moduleOf)
 		collisions += uint64(sp.Methods.Collisions())
 		t.spaces[k] = sp
 	}

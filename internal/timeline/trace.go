@@ -231,7 +231,7 @@ func (t *Trace) Segments(th *Thread) Segments {
 
 // Joiner returns a Joiner for the thread's method records. Threads with the same Space can share one.
 func (t *Trace) Joiner(th *Thread) *Joiner {
-	return &Joiner{Clock: t.Clock, Methods: th.Space.Methods}
+	return &Joiner{Clock: t.Clock, Methods: th.Space.Methods, owners: th.Space.owners}
 }
 
 // Activity is what the kernel events say of a thread with records, or nil.

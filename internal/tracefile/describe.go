@@ -87,7 +87,11 @@ type Module struct {
 	Instrumented bool   `json:"instrumented,omitempty"` // it carries stubs
 	// Since is the counter when the process began with the program that this belongs to; 0: it is its first. A ring
 	// belongs to the newest program of its process that is not later than the ring's Begin.
-	Since      uint64 `json:"since,omitempty"`
+	Since uint64 `json:"since,omitempty"`
+	// Loaded and Unloaded are the counter when it was loaded and when it was unloaded; 0: unknown, or never. Of modules
+	// that were loaded at the same place, a record belongs to the one that was loaded last before it.
+	Loaded     uint64 `json:"loaded,omitempty"`
+	Unloaded   uint64 `json:"unloaded,omitempty"`
 	UnloadedNs uint64 `json:"unloaded_ns,omitempty"` // CLOCK_BOOTTIME ns of dlclose; 0: never
 	Unresolved string `json:"unresolved,omitempty"`  // why its symbols are missing
 }

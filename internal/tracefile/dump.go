@@ -149,6 +149,12 @@ func (d *dumper) modules(b []byte) error {
 		if m.Instrumented {
 			fmt.Fprint(d.w, " instrumented")
 		}
+		if m.Loaded != 0 {
+			fmt.Fprintf(d.w, " loaded at counter %d", m.Loaded)
+		}
+		if m.Unloaded != 0 {
+			fmt.Fprintf(d.w, " unloaded at counter %d", m.Unloaded)
+		}
 		if m.UnloadedNs != 0 {
 			fmt.Fprintf(d.w, " unloaded at %s", seconds(m.UnloadedNs))
 		}
