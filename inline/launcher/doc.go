@@ -21,6 +21,9 @@
 // messages of the plain compiler and of this one, byte for byte.
 //
 // Not traced, but compiled and linked correctly: clang's -flto (its code is generated within the linker), -m32 and
-// -mx32, -ffreestanding and -mcmodel=kernel (there may be no thread-local storage), and languages other than C and
-// C++. The runtime is not linked into what is linked with -nostdlib, -nodefaultlibs or -r.
+// -mx32, -fsplit-stack, -ffreestanding and -mcmodel=kernel (there may be no thread-local storage), and languages other
+// than C and C++. The runtime is not linked into what is linked with -nostdlib, -nodefaultlibs or -r.
+//
+// A build must not break because of a stub: where the assembler takes the text without stubs only, the functions at
+// fault go without, see repair.
 package launcher
