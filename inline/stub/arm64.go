@@ -15,6 +15,7 @@ type arm64 struct {
 	*inserter
 	tables  map[string]bool // code labels that tables of bytes and half words refer to
 	variant map[string]bool // functions with a calling convention of their own (.variant_pcs)
+	foreign map[*part]int   // how long a part's inline assembly is at most, in bytes
 }
 
 func (a *arm64) comment() string { return "//" }

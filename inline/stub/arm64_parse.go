@@ -104,9 +104,22 @@ func (a *arm64) lookup() {
 	if a.tables != nil {
 		return
 	}
-	a.tables, a.variant = map[string]bool{}, map[string]bool{}
+	a.tables, a.variant, a.foreign = map[string]bool{}, map[string]bool{}, map[*part]int{}
+	var cur *part
+	app := false
 	for k := range a.lines {
 		l := &a.lines[k]
+		switch {
+		case l.kind == lineLabel && l.part != nil:
+			cur = l.part
+		case l.kind == lineApp, l.kind == lineNoApp:
+			app = l.kind == lineApp
+		case app:
+			a.foreign[cur] += 4 * (1 + strings.Count(l.text, ";"))
+			if strings.HasPrefix(l.text, ".") || strings.Contains(l.text, ".rept") { // may stand for any length
+				a.foreign[cur] += arm64Assembly
+			}
+		}
 		if l.kind != lineDirective {
 			continue
 		}
@@ -124,29 +137,26 @@ func (a *arm64) lookup() {
 	}
 }
 
-// The lengths of code that stubs and inline assembly are taken for, in bytes. They are more than what there is.
+// Lengths of code in bytes.
 const (
-	arm64Stub     = 200     // a return's stub, both halves
-	arm64Assembly = 1 << 10 // one statement
-	arm64Table    = 16 << 10
-	arm64Branch   = 512 << 10
+	arm64Stub     = 200       // more than a return's stub, both halves
+	arm64Assembly = 4 << 10   // what a directive in inline assembly is taken for
+	arm64Bit      = 24 << 10  // what a branch on a bit surely reaches over
+	arm64Branch   = 768 << 10 // what a branch on a condition, and adr, surely reach over
 )
 
 // measure decides what a part's length allows: a branch on a bit reaches 32 KiB, one on a condition and adr 1 MiB.
 func (a *arm64) measure(p *part) {
-	size := 4 * len(p.body)
+	size := 4*len(p.body) + a.foreign[p]
 	for _, i := range p.body {
-		switch {
-		case i.kind.is(kindOpaque):
-			size += arm64Assembly
-		case i.kind.is(kindReturn | kindTail | kindTwice):
+		if i.kind.is(kindReturn | kindTail | kindTwice) {
 			size += arm64Stub
 		}
 	}
 	switch {
 	case size > arm64Branch:
 		p.span, p.tight = reachFar, true
-	case size > arm64Table:
+	case size > arm64Bit:
 		p.span, p.tight = reachMid, true
 	}
 	for l := range p.labels {
