@@ -4,7 +4,7 @@
 //
 // Three words of each thread's control block carry the protocol:
 //
-//	cursor   address of the next slot, with a tag in its low bits: on (1), attend (3), off (0)
+//	cursor   address of the next slot, with a tag in its low bits: on (4), attend (3), off (0)
 //	mask     ~ring size; the trace point ands it into the advanced cursor, which wraps the ring
 //	done     address of the last slot that was written
 //
@@ -23,8 +23,7 @@
 //	C2  A slot is reserved (cursor) before it is written, and done is stored after it is written. So what is behind done
 //	    is written, and between done and cursor is at most one record that is not, unless a signal handler has recorded
 //	    within a stub. The recorder waits a moment for done to catch up; a record that a killed thread never wrote is
-//	    left out. Otherwise a copy could hold what the slot held a lap before. (amd64 keeps stores in order; a weakly
-//	    ordered processor needs a release store of done.)
+//	    left out. Otherwise a copy could hold what the slot held a lap before.
 //	C3  mask is written before the cursor that starts a thread. Otherwise the thread could advance by an old mask.
 //	C4  After the stop bit is cleared, a thread that has not answered can publish at most two more records: one whose
 //	    mask was loaded before, and the one that answers. A record has at most two slots. So the four slots behind the
@@ -36,4 +35,7 @@
 //	    thread could write into it.
 //	C7  Nothing read from a program is trusted: offsets, sizes and cursors are checked against the memory file before
 //	    use. The file is sealed against shrinking. Otherwise a program could make its recorder read out of bounds.
+//	C8  Stores of the program are plain. Where processors do not keep them in order, the recorder has every processor pass
+//	    a barrier (membarrier) after it has seen where a thread is and before it reads the ring; StopAll once for all
+//	    threads. Otherwise the cursor or done could be seen before the record.
 package control

@@ -122,6 +122,9 @@ func (t *Thread) Name() string {
 	return strings.TrimSuffix(string(b), "\n")
 }
 
+// Exiting reports whether the thread's exit hook has run, and left its block to the recorder.
+func (t *Thread) Exiting() bool { return atomic.LoadUint32(&t.block.State) == runtime.StateExiting }
+
 // Gone reports whether the thread has ended.
 func (t *Thread) Gone() bool {
 	_, err := os.Lstat("/proc/" + strconv.Itoa(t.area.pid) + "/task/" + strconv.Itoa(t.Tid))

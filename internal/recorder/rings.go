@@ -99,6 +99,12 @@ func (r *rings) look(a *control.Area) (ended bool, err error) {
 	r.remember(a)
 	for _, t := range a.Threads() {
 		if !t.On() {
+			if !t.Recorded() && t.Exiting() {
+				if t.Gone() {
+					t.Release() // its block is for another thread
+				}
+				continue
+			}
 			if !t.Recorded() && !ended && r.choose.picks(a.Pid(), t.Tid, t.Name()) {
 				t.Start()
 			}
