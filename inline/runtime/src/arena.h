@@ -77,8 +77,8 @@ struct braid_block {
 struct braid_module {
 	braid_u64 bias;        /* run-time address minus the ELF file's virtual address */
 	braid_u64 low, high;   /* run-time addresses of its first and last loaded byte (exclusive) */
-	braid_u64 loaded;      /* counter at its constructor */
-	braid_u64 unloaded;    /* counter at its destructor, or 0 */
+	braid_u64 loaded;      /* counter at its constructor; the first one's, if it was closed and came back */
+	braid_u64 unloaded;    /* counter at its destructor, or 0 while it is loaded */
 	braid_u32 build_id_len;
 	braid_u32 state;       /* 1 once the entry is whole */
 	unsigned char build_id[32];

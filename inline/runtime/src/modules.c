@@ -74,8 +74,30 @@ HIDDEN int __braid_scan(struct phdr_info *i, size_t size, void *arg)
 	return 0;
 }
 
+/* The entry of the same library at the same place, if it has been closed and nothing else has been loaded there since: a
+ * recorder need not tell the two times apart. Without a build id it could be another library. */
+static struct braid_module *again(struct braid_header *h, const struct braid_module *found)
+{
+	braid_u32 k = __atomic_load_n(&h->module_used, __ATOMIC_ACQUIRE);
+	for (k = k < BRAID_MODULE_MAX ? k : BRAID_MODULE_MAX; k-- > 0;) {
+		struct braid_module *m = &modules(h)[k];
+		if (m->state != 1 || m->high <= found->low || m->low >= found->high)
+			continue;
+		int one = m->unloaded && m->bias == found->bias && m->high == found->high && found->build_id_len &&
+			  m->build_id_len == found->build_id_len && same(m->path, found->path);
+		for (braid_u32 i = 0; one && i < found->build_id_len; i++)
+			one = m->build_id[i] == found->build_id[i];
+		return one ? m : 0;
+	}
+	return 0;
+}
+
 HIDDEN void __braid_register_module(struct braid_header *h, struct braid_module *found)
 {
+	if ((__braid_self = again(h, found))) {
+		__braid_self->unloaded = 0;
+		return;
+	}
 	braid_u32 k = __atomic_fetch_add(&h->module_used, 1, __ATOMIC_ACQ_REL);
 	if (k >= BRAID_MODULE_MAX) {
 		__atomic_fetch_add(&h->lost_modules, 1, __ATOMIC_RELAXED);
