@@ -35,14 +35,15 @@ var Targets = map[string]Target{
 		{Name: "clang", C: []string{"clang"}, Plus: []string{"clang++"}, Clang: true},
 		{Name: "clang-19", C: []string{"clang-19"}, Plus: []string{"clang++-19"}, Clang: true},
 	}},
-	"arm64": {Arch: "arm64", Emulator: []string{"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"}, Compilers: []Compiler{
-		{Name: "gcc", C: []string{"aarch64-linux-gnu-gcc"}, Plus: []string{"aarch64-linux-gnu-g++"}},
-		{Name: "clang", C: []string{"clang-19", "--target=aarch64-linux-gnu"}, Plus: []string{"clang++-19", "--target=aarch64-linux-gnu"}, Clang: true},
+	// qemu takes a second to map the 64 GiB of an arena. The runtime makes a smaller one where the address space is limited.
+	"arm64": {Arch: "arm64", Emulator: []string{"prlimit", "--as=8589934592", "qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"}, Compilers: []Compiler{
+		{Name: "arm64-gcc", C: []string{"aarch64-linux-gnu-gcc"}, Plus: []string{"aarch64-linux-gnu-g++"}},
+		{Name: "arm64-clang", C: []string{"clang-19", "--target=aarch64-linux-gnu"}, Plus: []string{"clang++-19", "--target=aarch64-linux-gnu"}, Clang: true},
 	}},
 	"arm": {Arch: "arm", Emulator: []string{"qemu-arm", "-L", "/usr/arm-linux-gnueabihf"}, Compilers: []Compiler{
-		{Name: "gcc", C: []string{"arm-linux-gnueabihf-gcc", "-marm"}, Plus: []string{"arm-linux-gnueabihf-g++", "-marm"}},
-		{Name: "gcc-thumb", C: []string{"arm-linux-gnueabihf-gcc", "-mthumb"}, Plus: []string{"arm-linux-gnueabihf-g++", "-mthumb"}},
-		{Name: "clang", C: []string{"clang-19", "--target=arm-linux-gnueabihf"}, Plus: []string{"clang++-19", "--target=arm-linux-gnueabihf"}, Clang: true},
+		{Name: "arm-gcc", C: []string{"arm-linux-gnueabihf-gcc", "-marm"}, Plus: []string{"arm-linux-gnueabihf-g++", "-marm"}},
+		{Name: "thumb-gcc", C: []string{"arm-linux-gnueabihf-gcc", "-mthumb"}, Plus: []string{"arm-linux-gnueabihf-g++", "-mthumb"}},
+		{Name: "arm-clang", C: []string{"clang-19", "--target=arm-linux-gnueabihf"}, Plus: []string{"clang++-19", "--target=arm-linux-gnueabihf"}, Clang: true},
 	}},
 }
 

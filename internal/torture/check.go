@@ -2,6 +2,7 @@ package torture
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -20,7 +21,7 @@ func checkThreads(threads []thread, ends []end, program string, f functions) str
 func (t *thread) check(ends []end, program string, f functions) string {
 	bias, found := uint64(0), false
 	for _, m := range t.modules {
-		if m.Path == program {
+		if filepath.Base(m.Path) == filepath.Base(program) { // an emulator may see another path
 			bias, found = m.Bias, true
 		}
 	}

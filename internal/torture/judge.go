@@ -238,7 +238,7 @@ func (t *trial) failOr(err error, v Verdict, detail string) error {
 
 // traced runs the program with every thread recording.
 func (t *trial) traced() error {
-	rec, err := newRecording()
+	rec, err := newRecording(len(t.Target.Emulator) > 0)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (t *trial) traced() error {
 			return err
 		}
 		rec.close()
-		if rec, err = newRecording(); err != nil {
+		if rec, err = newRecording(len(t.Target.Emulator) > 0); err != nil {
 			return err
 		}
 		if on, err = attempt(10*p.took + runLimit); err != nil {

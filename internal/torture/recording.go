@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -21,16 +22,17 @@ const ringBytes = 16 << 20
 type recording struct {
 	session *control.Session
 	areas   []*control.Area
+	foreign bool     // the program's counter is not the one that is read here: an emulator's
 	ended   []thread // that ended while others still ran
 	err     error    // the first that looking met
 }
 
-func newRecording() (*recording, error) {
+func newRecording(foreign bool) (*recording, error) {
 	s, err := control.NewSession(runtime.PolicyAll, ringBytes)
 	if err != nil {
 		return nil, err
 	}
-	return &recording{session: s}, nil
+	return &recording{session: s, foreign: foreign}, nil
 }
 
 // look takes up new processes, decodes ended threads, and notes where quiet ones are; see inline.Segment for how often
@@ -58,6 +60,9 @@ func (r *recording) look() {
 // take decodes what a thread recorded.
 func (r *recording) take(a *control.Area, t *control.Thread) {
 	s, err := t.Collect(nil)
+	if r.foreign {
+		s.Anchors, s.End = nil, s.Begin+math.MaxUint32 // times mean nothing
+	}
 	if err == nil {
 		var th thread
 		th, err = decode(&s)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +17,7 @@ import (
 )
 
 var (
-	target    = flag.String("target", "amd64", "processor to build for")
+	targets   = flag.String("target", "amd64,arm64,arm", "processors to build for, separated by commas; emulated ones get fewer cases, unless all are taken")
 	suiteList = flag.String("suites", "", "suites, separated by commas (default all)")
 	compilers = flag.String("compilers", "", "compilers, separated by commas (default all)")
 	levels    = flag.String("levels", "", "levels, separated by commas (default all)")
@@ -26,9 +27,12 @@ var (
 	budget    = flag.Duration("for", 0, "begin no case later than this (0: do all)")
 	resume    = flag.String("resume", "", "a file of results; what passed there is not done again, and new results are added")
 	braidPath = flag.String("braid", "", "the braid command (default: built from this tree)")
-	match     = flag.String("match", "", "only cases that have this in their names, whatever -every says")
+	match     = flag.String("match", "", "only cases whose names match this regular expression, of all that there are")
 	listOnly  = flag.Bool("list", false, "only list the cases")
 )
+
+// emulatedEvery is how much sparser the cases of an emulated processor are.
+const emulatedEvery = 8
 
 // TestSuites: every program of the suites that passes without stubs passes with them, recorded or not, and what was
 // recorded is whole.
@@ -41,34 +45,45 @@ func TestSuites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	goal, ok := Targets[*target]
-	if !ok {
-		t.Fatalf("no target %q", *target)
-	}
-	selection := Selection{split(*suiteList), split(*compilers), split(*levels), *every, *seed}
-	if *match != "" {
-		selection.Every = 1
-	}
-	cases, err := Cases(Roots{root, filepath.Join(cache, "braid-torture"), goal.Arch}, goal, selection)
+	name, err := regexp.Compile(*match)
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := earlier(t)
-	cases = slices.DeleteFunc(cases, func(c Case) bool {
-		_, passed := done[c.Key()]
-		return passed || !strings.Contains(c.Key(), *match)
-	})
-	if *listOnly {
-		for i := range cases {
-			t.Log(cases[i].Key())
+	results := slices.Collect(maps.Values(done))
+	bin := braid(t, root)
+	for _, arch := range split(*targets) {
+		target, ok := Targets[arch]
+		if !ok {
+			t.Fatalf("no target %q", arch)
 		}
-		return
+		selection := Selection{split(*suiteList), split(*compilers), split(*levels), *every, *seed}
+		switch {
+		case *match != "":
+			selection.Every = 1
+		case len(target.Emulator) > 0 && *every > 1:
+			selection.Every *= emulatedEvery
+		}
+		cases, err := Cases(Roots{root, filepath.Join(cache, "braid-torture"), arch}, target, selection)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases = slices.DeleteFunc(cases, func(c Case) bool {
+			_, passed := done[c.Key()]
+			return passed || !name.MatchString(c.Key())
+		})
+		if *listOnly {
+			for i := range cases {
+				t.Log(cases[i].Key())
+			}
+			continue
+		}
+		runner, err := NewRunner(bin, t.TempDir(), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, judgeAll(t, runner, cases)...)
 	}
-	runner, err := NewRunner(braid(t, root), t.TempDir(), goal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	results := slices.AppendSeq(slices.Collect(maps.Values(done)), slices.Values(judgeAll(t, runner, cases)))
 	var b strings.Builder
 	if err := WriteTable(&b, results); err != nil {
 		t.Fatal(err)
