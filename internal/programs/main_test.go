@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	scratch  string // of this run
+	scratch  string // of this run, or BRAID_TEST_PROGRAMS_DIR
 	braidBin string
 )
 
@@ -20,11 +20,13 @@ func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
 	var err error
-	if scratch, err = os.MkdirTemp("", "braid-programs-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	if scratch = os.Getenv("BRAID_TEST_PROGRAMS_DIR"); scratch == "" {
+		if scratch, err = os.MkdirTemp("", "braid-programs-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(scratch)
 	}
-	defer os.RemoveAll(scratch)
 	braidBin = filepath.Join(scratch, "bin", "braid")
 	if out, err := exec.Command("go", "build", "-o", braidBin, "braid/cmd/braid").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building braid: %v\n%s", err, out)
@@ -49,6 +51,14 @@ var (
 
 	traced = []compiler{gcc, clang}
 )
+
+// without is the same compiler without stubs.
+func (cc compiler) without() compiler {
+	return compiler{"plain-" + cc.name, strings.TrimPrefix(cc.c, "braid cc "), strings.TrimPrefix(cc.plus, "braid cc ")}
+}
+
+// env is how a build is told of the compiler.
+func (cc compiler) env() []string { return []string{"CC=" + cc.c, "CXX=" + cc.plus} }
 
 // withCompilers runs a test for each compiler that inserts stubs, at the same time. t must have nothing left to do.
 func withCompilers(t *testing.T, f func(t *testing.T, cc compiler)) {
@@ -128,7 +138,8 @@ func cutLastLine(s string) (before, last string, ok bool) {
 var trees sync.Map
 
 // tree returns the unpacked source of a Debian package after prepare has been run in it, once for all tests that ask
-// for this package and variant. Tests must leave the tree as it is.
+// for this package and variant. Tests must leave the tree as it is. In BRAID_TEST_PROGRAMS_DIR trees stay, and are taken
+// as they are by the next run.
 func tree(t *testing.T, source, variant string, prepare func(t *testing.T, dir string)) string {
 	t.Helper()
 	type built struct {
@@ -139,10 +150,16 @@ func tree(t *testing.T, source, variant string, prepare func(t *testing.T, dir s
 	v, _ := trees.LoadOrStore(dir, new(built))
 	b := v.(*built)
 	b.once.Do(func() {
+		ready := dir + ".ready"
+		if _, err := os.Stat(ready); err == nil {
+			b.ok = true
+			return
+		}
 		if out, err := exec.Command("../../scripts/debsrc", source, dir).CombinedOutput(); err != nil {
 			t.Fatalf("unpacking the source of %s: %v\n%s", source, err, out)
 		}
 		prepare(t, dir)
+		write(t, ready, "", 0o644)
 		b.ok = true
 	})
 	if !b.ok {

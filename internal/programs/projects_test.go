@@ -3,6 +3,7 @@ package programs
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,56 +11,75 @@ import (
 	"braid/internal/tracefile"
 )
 
-// project is a program with tests of its own.
-type project struct {
-	source string
-	build  [][]string // commands; CC is in their environment
-	tests  []string   // a command
-	passed string     // what it prints only if all tests pass
-	// processes is how many processes with stubs the tests start, at least.
-	processes int
-	slow      bool
-}
-
 var projects = []project{
 	{
-		source: "bzip2", build: [][]string{{"sh", "-c", `make -s CC="$CC" bzip2 libbz2.a`}}, tests: []string{"sh", "-c", `make CC="$CC" test`},
-		passed: "cmp sample3.tst sample3.ref", processes: 6,
+		source: "bzip2", build: [][]string{sh(`make -s CC="$CC" bzip2 libbz2.a`)}, tests: sh(`make CC="$CC" test`),
+		passed: "cmp sample3.tst sample3.ref", processes: 6, hot: []string{"BZ2_blockSort", "BZ2_decompress", "main"}, binary: "bzip2",
+		compilers: traced,
+	},
+	{
+		name: "speedtest1", source: "sqlite3",
+		build: [][]string{{"./configure", "--quiet", "--disable-tcl"}, {"make", "-s", "sqlite3.c"},
+			sh("$CC -O2 -I. -o speedtest1 test/speedtest1.c sqlite3.c -lpthread -ldl -lm")},
+		tests: sh("./speedtest1 --size 5 --verify"), passed: "Verification Hash: ", varies: regexp.MustCompile(` +[0-9.]+s`), processes: 1,
+		hot: []string{"sqlite3VdbeExec", "sqlite3_step", "main"}, binary: "speedtest1", ring: "512M", compilers: []compiler{gcc},
+	},
+	{
+		source: "libjsoncpp",
+		build:  [][]string{sh("$CXX -O2 -Iinclude -o jsontest src/lib_json/*.cpp src/test_lib_json/main.cpp src/test_lib_json/jsontest.cpp src/test_lib_json/fuzz.cpp")},
+		tests:  sh("./jsontest"), passed: "All 119 tests passed", processes: 1,
+		hot: []string{"Json::throwLogicError", "Json::Reader::readValue", "main"}, unwound: 80, binary: "jsontest", compilers: []compiler{gcc},
+	},
+	{
+		name: "testfixture", source: "sqlite3",
+		build:  [][]string{sh("./configure --quiet --with-tcl=$(dirname /usr/lib/*/tcl8.6/tclConfig.sh)"), {"make", "-s", "testfixture"}},
+		tests:  sh("for t in select1 select2 join trans vacuum malloc4 fts3aa window1 json101 trigger1 savepoint; do ./testfixture test/$t.test; done"),
+		passed: "0 errors out of", varies: regexp.MustCompile(`(?m)^(Time|Memory used|Maximum|.*\d+ ms|.*seconds).*$`), processes: 11,
+		hot: []string{"sqlite3VdbeExec", "sqlite3_step"}, binary: "testfixture", compilers: []compiler{gcc}, slow: true,
 	},
 	{
 		source: "mawk", build: [][]string{{"./configure"}, {"make", "-s", "-j2"}}, tests: []string{"make", "-s", "check"},
-		passed: "results consistent", processes: 40, slow: true,
+		passed: "results consistent", processes: 40, hot: []string{"execute", "main"}, binary: "mawk", compilers: traced, slow: true,
 	},
-}
-
-// TestProjects: a program's own tests pass with stubs, recorded or not, with the same output.
-func TestProjects(t *testing.T) {
-	for _, p := range projects {
-		if p.slow && !everything() {
-			continue
-		}
-		t.Run(p.source, func(t *testing.T) {
-			withCompilers(t, func(t *testing.T, cc compiler) {
-				env := []string{"CC=" + cc.c}
-				dir := tree(t, p.source, cc.name, func(t *testing.T, dir string) {
-					for _, command := range p.build {
-						mustRun(t, dir, env, command...)
-					}
-				})
-				want := run(t, dir, env, p.tests...)
-				if want.code != 0 || !strings.Contains(want.stdout, p.passed) {
-					t.Fatalf("its tests fail: %+v", want)
-				}
-				got, file := recorded(t, dir, env, nil, p.tests...)
-				if got != want {
-					t.Errorf("recorded: %+v\nwant: %+v", got, want)
-				}
-				if n := threadsIn(t, file); n < p.processes {
-					t.Errorf("records of %d processes, want %d", n, p.processes)
-				}
-			})
-		})
-	}
+	{
+		source: "jq",
+		build: [][]string{sh("autoreconf -fi >/dev/null 2>&1"),
+			{"./configure", "--quiet", "--disable-docs", "--disable-valgrind", "--disable-maintainer-mode", "--disable-shared"}, {"make", "-s", "-j2"}},
+		tests: sh("make check || { cat test-suite.log; exit 1; }"), passed: "# PASS:  4", processes: 10,
+		hot: []string{"jq_next", "jv_parse_sized", "main"}, binary: "jq", ring: "4M", compilers: traced, slow: true,
+	},
+	{
+		source: "libzstd", build: [][]string{{"make", "-s", "-j2", "-C", "programs", "zstd"}, {"make", "-s", "-j2", "-C", "tests", "fuzzer", "zstreamtest"}},
+		tests: sh("cd tests; ./fuzzer -s1 -i20 -t1; ./zstreamtest -s1 -i20 -t1"), passed: "Finished tests", processes: 2,
+		varies: regexp.MustCompile(`\r[^\r\n]*|[0-9.]+ *[MG]B/s`), hot: []string{"ZSTD_compressStream2", "main"}, binary: "programs/zstd",
+		compilers: []compiler{gcc}, slow: true,
+	},
+	{
+		source: "sed", build: [][]string{{"./configure", "--quiet", "--disable-nls"}, {"make", "-s", "-j2", "SUBDIRS=.", "MAKEINFO=true"}},
+		tests: sh("make check SUBDIRS=. MAKEINFO=true | grep '^[A-Z#]'"), passed: "# FAIL:  0", processes: 100,
+		hot: []string{"process_files", "match_regex", "main"}, binary: "sed/sed", ring: "1M", compilers: []compiler{gcc}, slow: true,
+	},
+	{
+		source: "grep", build: [][]string{{"./configure", "--quiet", "--disable-nls"}, {"make", "-s", "-j2", "-C", "lib"}, {"make", "-s", "-j2", "-C", "src"}},
+		tests: sh("make -C tests check | grep '^[A-Z#]'"), passed: "# FAIL:  0", processes: 100,
+		hot: []string{"grep", "EGexecute", "main"}, binary: "src/grep", ring: "1M", compilers: []compiler{gcc}, slow: true,
+	},
+	{
+		source: "re2", build: [][]string{{"make", "-s", "REBUILD_TABLES=1", "obj/libre2.a"}, {"make", "-s", "-j2", "REBUILD_TABLES=1", "static-test"}},
+		tests: sh("make -s REBUILD_TABLES=1 static-test"), passed: "ALL TESTS PASSED", processes: 14,
+		hot: []string{"re2::RE2::Init", "main"}, binary: "obj/test/re2_test", compilers: traced, slow: true,
+	},
+	{
+		source: "leveldb", build: [][]string{{"mkdir", "out"}, sh("cd out; cmake -DCMAKE_BUILD_TYPE=Release -DLEVELDB_BUILD_BENCHMARKS=OFF .. >/dev/null; make -s -j2")},
+		tests: sh("cd out; ctest"), passed: "100% tests passed", varies: regexp.MustCompile(`[0-9.]+ *sec`), processes: 20,
+		hot: []string{"leveldb::DBImpl::Write", "main"}, binary: "out/leveldbutil",
+		compilers: []compiler{gcc}, slow: true,
+	},
+	{
+		source: "yaml-cpp", build: [][]string{{"mkdir", "out"}, sh("cd out; cmake -DCMAKE_BUILD_TYPE=Release -DYAML_CPP_BUILD_TESTS=ON .. >/dev/null; make -s -j2")},
+		tests: sh("out/test/yaml-cpp-tests"), passed: "[  PASSED  ]", varies: regexp.MustCompile(`\([0-9]+ ms( total)?\)`), processes: 1,
+		hot: []string{"main"}, binary: "out/test/yaml-cpp-tests", ring: "1G", compilers: []compiler{gcc}, slow: true,
+	},
 }
 
 // threadsIn is how many threads have records in a trace.
