@@ -9,25 +9,38 @@
 #endif
 #define SIZE (RING_SLOTS * 8)
 
-static struct { unsigned long cursor, mask, done; } block __attribute__((aligned(64)));
-static unsigned long *ring;
+struct { unsigned long long cursor, mask, done; } block __attribute__((aligned(64)));
+static unsigned long long *ring;
 
 #ifdef RING_WORD
-/* The word that the stubs look into is filled by the slow path, which gets its address. */
-void ring_attend(void **word) { *word = &block; }
+/* The word that the stubs look into is the program's only thread-local variable, so it is the first one behind the thread
+ * pointer; the other door goes through x28. The slow path fills it in. */
+__thread void *words[4] __attribute__((aligned(16)));
+extern int program(void);
+__asm__(".text\n.globl __braid_slow_word\n.hidden __braid_slow_word\n.type __braid_slow_word, %function\n__braid_slow_word:\n"
+	"ldr x16, [sp]\nadrp x17, block\nadd x17, x17, :lo12:block\nstr x17, [x16]\nret\n");
+int main(void)
+{
+	__asm__ volatile("mov x28, %0" : : "r"(words));
+	return program();
+}
 #else
+#ifdef RING_MAIN
+extern int program(void);
+int main(void) { return program(); }
+#endif
 __attribute__((visibility("hidden"))) __thread void *__braid_tls = &block;
 __attribute__((visibility("hidden"))) void __braid_slow(void) { abort(); }
 #endif
 
 __attribute__((destructor)) static void dump(void)
 {
-	unsigned long end = (block.cursor & ~7ul) - (unsigned long)ring;
-	unsigned long done = (block.done & ~7ul) - (unsigned long)ring;
-	block.cursor &= ~7ul;
+	unsigned long end = ((unsigned long)block.cursor & ~7ul) - (unsigned long)ring;
+	unsigned long done = ((unsigned long)block.done & ~7ul) - (unsigned long)ring;
+	block.cursor = (unsigned long)block.cursor & ~7ul;
 	fprintf(stderr, "ring %lu %lu\n", end / 8, done / 8);
 	for (unsigned long k = 0; k < end / 8; k++)
-		fprintf(stderr, "%016lx\n", ring[k]);
+		fprintf(stderr, "%016llx\n", ring[k]);
 }
 
 __attribute__((constructor(101))) static void make(void)
@@ -35,7 +48,7 @@ __attribute__((constructor(101))) static void make(void)
 	char *p = mmap(0, 4 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		abort();
-	ring = (unsigned long *)(((unsigned long)p + 2 * SIZE - 1) & ~(2 * SIZE - 1));
-	block.mask = ~SIZE;
+	ring = (unsigned long long *)(((unsigned long)p + 2 * SIZE - 1) & ~(2 * SIZE - 1));
+	block.mask = ~(unsigned long long)SIZE;
 	block.cursor = (unsigned long)ring | 4;
 }
