@@ -8,13 +8,18 @@ NEEDS = gcc:gcc g++:g++ make:make clang:clang clang-19:clang-19 llvm-strip-19:ll
 	valgrind:valgrind perf:linux-perf bpftrace:bpftrace bpftool:bpftool \
 	ccache:ccache dpkg-source:dpkg-dev libtool:libtool-bin autoreconf:autoconf \
 	node:nodejs npm:npm /usr/include/bpf/bpf_helpers.h:libbpf-dev \
-	/usr/include/readline/readline.h:libreadline-dev \
+	/usr/include/readline/readline.h:libreadline-dev tclsh:tcl \
 	aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu aarch64-linux-gnu-g++:g++-aarch64-linux-gnu \
 	arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf arm-linux-gnueabihf-g++:g++-arm-linux-gnueabihf \
 	qemu-aarch64:qemu-user gdb:gdb llvm-mca-19:llvm-19 ld.lld-19:lld-19 libclang-rt-14-dev libclang-rt-19-dev \
 	cmake:cmake meson:meson ninja:ninja-build automake:automake libtoolize:libtool \
 	gfortran:gfortran gnatmake:gnat gobjc \
 	/usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz:gcc-12-source xz:xz-utils csmith:csmith /usr/include/csmith/csmith.h:libcsmith-dev
+
+# What the slow programs of internal/programs need besides.
+PROGRAM_NEEDS = /usr/include/tcl8.6/tcl.h:tcl-dev /usr/include/oniguruma.h:libonig-dev \
+	flex:flex bison:bison /usr/src/googletest/CMakeLists.txt:libgtest-dev /usr/include/gmock/gmock.h:libgmock-dev \
+	/usr/include/benchmark/benchmark.h:libbenchmark-dev /usr/share/unicode/UnicodeData.txt:unicode-data
 
 .PHONY: all test test-programs test-torture bench setup generate lint clean
 
@@ -34,7 +39,8 @@ test: setup
 
 # Also the real programs that take long to build.
 test-programs: setup
-	BRAID_TEST_PROGRAMS=all $(GO) test -count 1 -timeout 40m -v ./internal/programs
+	@./scripts/setup $(PROGRAM_NEEDS)
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL BRAID_TEST_PROGRAMS=all $(GO) test -count 1 -timeout 180m -v ./internal/programs
 
 # All programs of other compilers' test suites, which takes days; a part of it with, say, TORTURE='-every 20 -target arm64'.
 # It can be broken off: bin/torture.jsonl holds what is done. Remove that file to begin anew.
