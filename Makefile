@@ -55,6 +55,7 @@ bench: setup
 	$(GO) test -run '^$$' -bench SchedPipe -benchtime 11x -timeout 20m ./bpf
 	$(GO) test -run '^$$' -bench . ./inline ./inline/stub ./internal/timeline ./internal/tracefile ./internal/perfetto ./symbols
 	$(GO) test -run '^$$' -bench Compile -benchtime 5x ./inline/launcher
+	$(GO) test -run '^$$' -bench CompileSQLite -benchtime 1x -timeout 60m ./internal/programs
 
 # Makes the committed objects again: runtime, eBPF programs, demo program.
 generate: setup

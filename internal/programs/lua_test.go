@@ -17,7 +17,7 @@ const (
 // as shared objects, are a matter of package launcher's tests.
 func lua(t *testing.T, cc compiler, flags string) string {
 	t.Helper()
-	dir := tree(t, "lua5.4", cc.name+strings.ReplaceAll(flags, " ", ""), func(t *testing.T, dir string) {
+	dir := tree(t, "lua5.4", cc.name+strings.ReplaceAll(flags, " ", ""), func(t testing.TB, dir string) {
 		// debian/rules makes this header.
 		write(t, filepath.Join(dir, "src/lua5.4-deb-multiarch.h"), "#define DEB_HOST_MULTIARCH \"x86_64-linux-gnu\"\n", 0o644)
 		tool := filepath.Join(dir, "c-only-libtool")

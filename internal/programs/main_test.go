@@ -88,7 +88,7 @@ func command(dir string, env []string, words ...string) *exec.Cmd {
 	return c
 }
 
-func run(t *testing.T, dir string, env []string, words ...string) outcome {
+func run(t testing.TB, dir string, env []string, words ...string) outcome {
 	t.Helper()
 	c := command(dir, env, words...)
 	var out, messages bytes.Buffer
@@ -99,7 +99,7 @@ func run(t *testing.T, dir string, env []string, words ...string) outcome {
 	return outcome{c.ProcessState.ExitCode(), out.String(), messages.String()}
 }
 
-func mustRun(t *testing.T, dir string, env []string, words ...string) string {
+func mustRun(t testing.TB, dir string, env []string, words ...string) string {
 	t.Helper()
 	o := run(t, dir, env, words...)
 	if o.code != 0 {
@@ -140,7 +140,7 @@ var trees sync.Map
 // tree returns the unpacked source of a Debian package after prepare has been run in it, once for all tests that ask
 // for this package and variant. Tests must leave the tree as it is. In BRAID_TEST_PROGRAMS_DIR trees stay, and are taken
 // as they are by the next run.
-func tree(t *testing.T, source, variant string, prepare func(t *testing.T, dir string)) string {
+func tree(t testing.TB, source, variant string, prepare func(t testing.TB, dir string)) string {
 	t.Helper()
 	type built struct {
 		once sync.Once
@@ -168,7 +168,7 @@ func tree(t *testing.T, source, variant string, prepare func(t *testing.T, dir s
 	return dir
 }
 
-func write(t *testing.T, path, text string, mode os.FileMode) {
+func write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		t.Fatal(err)

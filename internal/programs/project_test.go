@@ -4,10 +4,10 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -113,14 +113,13 @@ func (p *project) tree(t *testing.T, cc compiler) (dir string, spent time.Durati
 		variant = p.name + "-" + variant
 	}
 	took := "../" + p.source + "-" + variant + ".time"
-	dir = tree(t, p.source, variant, func(t *testing.T, dir string) {
+	dir = tree(t, p.source, variant, func(t testing.TB, dir string) {
 		for _, words := range p.build {
 			c := command(dir, cc.env(), words...)
 			if out, err := c.CombinedOutput(); err != nil {
 				t.Fatalf("%q: %v\n%s", words, err, out)
 			}
-			u := c.ProcessState.SysUsage().(*syscall.Rusage)
-			spent += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+			spent += processorTime(c)
 		}
 		write(t, filepath.Join(dir, took), spent.String(), 0o644)
 	})
@@ -139,6 +138,11 @@ func (p *project) title() string {
 		return p.name
 	}
 	return p.source
+}
+
+// processorTime is what a finished command took, with all processes that it waited for.
+func processorTime(c *exec.Cmd) time.Duration {
+	return c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 }
 
 // outcome is o without what varies.
@@ -164,7 +168,7 @@ func versionOf(t *testing.T, dir string) string {
 }
 
 // codeSize is the size of a file's code, in bytes.
-func codeSize(t *testing.T, path string) (n uint64) {
+func codeSize(t testing.TB, path string) (n uint64) {
 	t.Helper()
 	f, err := elf.Open(path)
 	if err != nil {

@@ -100,7 +100,7 @@ func threadsIn(t *testing.T, file string) int {
 // dash builds Debian's shell and returns its path.
 func dash(t *testing.T, cc compiler, flags string) string {
 	t.Helper()
-	dir := tree(t, "dash", cc.name+strings.ReplaceAll(flags, " ", ""), func(t *testing.T, dir string) {
+	dir := tree(t, "dash", cc.name+strings.ReplaceAll(flags, " ", ""), func(t testing.TB, dir string) {
 		mustRun(t, dir, []string{"CC=" + cc.c, "CFLAGS=" + flags}, "./configure", "--quiet", "--disable-dependency-tracking")
 		mustRun(t, dir, nil, "make", "-s", "-j2")
 	})

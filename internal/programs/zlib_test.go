@@ -17,7 +17,7 @@ import (
 // zlib builds Debian's zlib with its configure script, static and shared, and returns its directory.
 func zlib(t *testing.T, cc compiler, flags string) string {
 	t.Helper()
-	return tree(t, "zlib", cc.name+strings.ReplaceAll(flags, " ", ""), func(t *testing.T, dir string) {
+	return tree(t, "zlib", cc.name+strings.ReplaceAll(flags, " ", ""), func(t testing.TB, dir string) {
 		mustRun(t, dir, []string{"CC=" + cc.c, "CFLAGS=" + flags}, "./configure")
 		mustRun(t, dir, nil, "make", "-s", "-j2")
 	})
