@@ -13,6 +13,10 @@ func (a *amd64) comment() string { return "#" }
 func (a *amd64) entryState() cfiState { return cfiState{cfaReg: "%rsp", cfaOff: "8"} }
 
 func (a *amd64) fallback() {
+	if a.door.word() {
+		a.fallbackWord()
+		return
+	}
 	for _, l := range []string{
 		".section\t.tdata." + symTLS + ",\"awTG\",@progbits," + symTLS + ",comdat",
 		".p2align 3", ".weak\t" + symTLS, ".hidden\t" + symTLS, ".type\t" + symTLS + ", @tls_object", ".size\t" + symTLS + ", 8",
@@ -182,8 +186,9 @@ func (a *amd64) point(p *part, frame *cfiState, around, inside []kept, two bool,
 	for _, k := range around {
 		a.line("\tmovq\t" + k.reg + ", " + k.at)
 	}
-	a.line("\tmovq\t" + symTLS + "@gottpoff(%rip), %r11")
-	a.line("\tmovq\t%fs:(%r11), %r11")
+	for _, l := range a.load(slow) {
+		a.line(l)
+	}
 	a.line("\ttestb\t$7, (%r11)")
 	a.line("\tjnz\t" + on)
 	a.line(off + ":")
@@ -217,7 +222,8 @@ func (a *amd64) point(p *part, frame *cfiState, around, inside []kept, two bool,
 	for _, k := range around { // the slow path's own stack use overwrites the red zone
 		add("\tmovq\t" + k.at + ", " + k.reg)
 	}
-	add("\tcall\t"+symSlow, "\tjmp\t"+again)
+	add(a.slowCall(frame, len(around) > 0)...)
+	add("\tjmp\t" + again)
 	p.slow = append(p.slow, chunk{frame: frame, lines: out})
 }
 

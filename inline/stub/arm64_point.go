@@ -116,8 +116,12 @@ const aboveCallee = 8
 // still be the one that was loaded before the counter, or the record would be older than a handler's before it.
 func (a *arm64) record(p *part, word int, block, cursor string, r []string, pushed int, retry string) []string {
 	now, next, mask, tmp, more := r[0], r[1], r[2], r[3], r[4]
+	read := "\tmrs\t" + now + ", cntvct_el0"
+	if a.o.NoClock {
+		read = "\tmov\t" + now + ", #1"
+	}
 	out := []string{
-		"\tmrs\t" + now + ", cntvct_el0",
+		read,
 		"\tadd\t" + tmp + ", " + cursor + ", #8",
 		"\tldxp\t" + next + ", " + mask + ", [" + block + "]",
 		"\tcmp\t" + next + ", " + cursor,

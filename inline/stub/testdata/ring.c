@@ -14,14 +14,20 @@ static unsigned long long *ring;
 
 #ifdef RING_WORD
 /* The word that the stubs look into is the program's only thread-local variable, so it is the first one behind the thread
- * pointer; the other door goes through x28. The slow path fills it in. */
+ * pointer; the other door goes through x28. The slow path fills it in. (amd64: one of glibc's __private_tm, and r15.) */
 __thread void *words[4] __attribute__((aligned(16)));
 extern int program(void);
-__asm__(".text\n.globl __braid_slow_word\n.hidden __braid_slow_word\n.type __braid_slow_word, %function\n__braid_slow_word:\n"
-	"ldr x16, [sp]\nadrp x17, block\nadd x17, x17, :lo12:block\nstr x17, [x16]\nret\n");
+#ifdef __x86_64__
+#define FILL "pushq %r10\npushq %r11\nmovq 24(%rsp), %r11\nleaq block(%rip), %r10\nmovq %r10, (%r11)\npopq %r11\npopq %r10\nret\n"
+#define POINT "movq %0, %%r15"
+#else
+#define FILL "ldr x16, [sp]\nadrp x17, block\nadd x17, x17, :lo12:block\nstr x17, [x16]\nret\n"
+#define POINT "mov x28, %0"
+#endif
+__asm__(".text\n.globl __braid_slow_word\n.hidden __braid_slow_word\n.type __braid_slow_word, %function\n__braid_slow_word:\n" FILL);
 int main(void)
 {
-	__asm__ volatile("mov x28, %0" : : "r"(words));
+	__asm__ volatile(POINT : : "r"(words));
 	return program();
 }
 #else

@@ -6,21 +6,31 @@ import (
 	"testing"
 )
 
-// TestArm64Doors records through other doors than the thread-local variable, and compares what was recorded.
-func TestArm64Doors(t *testing.T) {
-	for _, tc := range []toolchain{arm64GCCs, arm64Clangs} {
-		flags := []string{"-O2", "-fno-pic", "-no-pie", "-ffixed-x28", "-Dmain=program"}
+// TestDoors records through other doors than the thread-local variable, and compares what was recorded.
+func TestDoors(t *testing.T) {
+	for _, c := range []struct {
+		tc             toolchain
+		fixed          string
+		slot, register string
+	}{
+		{arm64GCCs, "-ffixed-x28", "slot:2", "reg:x28+24"}, {arm64Clangs, "-ffixed-x28", "slot:2", "reg:x28+24"},
+		{nativeGCC, "-ffixed-r15", "slot:10", "reg:r15+24"},
+	} {
 		want := ""
-		for _, door := range []struct{ block, ring string }{{"", "-DRING_MAIN"}, {"slot:2", "-DRING_WORD=2"}, {"reg:x28+24", "-DRING_WORD=3"}} {
-			ring := tc.ring(t, door.ring, "-fno-pic", "-ffixed-x28")
-			bin, _ := tc.build(t, Options{Block: door.block}, "constructs.c", []string{ring, "-lm"}, flags...)
-			_, slots := tc.recorded(t, bin)
+		for _, block := range []string{"", c.slot, c.register} {
+			door := "-DRING_WORD"
+			if block == "" {
+				door = "-DRING_MAIN"
+			}
+			ring := c.tc.ring(t, door, "-fno-pic", c.fixed)
+			bin, _ := c.tc.build(t, Options{Block: block}, "constructs.c", []string{ring, "-lm"}, "-O2", "-fno-pic", "-no-pie", c.fixed, "-Dmain=program")
+			_, slots := c.tc.recorded(t, bin)
 			got := tree(t, slots, functions(t, bin))
 			if want == "" {
 				want = got
 			}
 			if got != want || !strings.Contains(got, "thrower!") {
-				t.Errorf("%s, %q:\n%s\nwant\n%s", tc.compiler, door.block, got, want)
+				t.Errorf("%s, %q:\n%s\nwant\n%s", c.tc.compiler, block, got, want)
 			}
 		}
 	}
