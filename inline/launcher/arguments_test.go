@@ -174,7 +174,7 @@ func TestPlanRuntime(t *testing.T) {
 	clang := compiler{command: []string{"clang"}, family: familyClang, version: 19}
 	args := []string{"-o", "x", "--", "a.c"}
 	p = makePlan(&options{}, &clang, args)
-	want := "-faddrsig -fdwarf-directory-asm -B/D -o x -fno-integrated-as -Xclang -fintegrated-as -- a.c /R.o"
+	want := "-faddrsig -fdwarf-directory-asm -B/D -o x -fno-integrated-as -fverbose-asm -Xclang -fintegrated-as -- a.c /R.o"
 	if got := strings.Join(p.arguments(args, "/D", "/R.o"), " "); got != want {
 		t.Errorf("clang with --:\ngot  %s\nwant %s", got, want)
 	}

@@ -127,6 +127,10 @@ func (p *plan) planStubs(c *compiler, cl *commandLine) {
 // a caller might otherwise know that the function leaves them alone.
 var gccOptions = []string{"-dp", "-fno-ipa-ra"}
 
+// clangComments keeps what clang's assembly says of tail calls and of inline assembly in comments, if -fno-verbose-asm
+// was given. It is clang's default.
+const clangComments = "-fverbose-asm"
+
 func (p *plan) planGCC(c *compiler, cl *commandLine) {
 	p.wrapper = newSettings(p.assembly, cl)
 	p.wrapper.SaveTemps = cl.saveTemps
@@ -139,7 +143,7 @@ func (p *plan) planGCC(c *compiler, cl *commandLine) {
 func (p *plan) planClang(c *compiler, cl *commandLine) {
 	p.wrapper = newSettings(p.assembly, cl)
 	p.wrapper.SaveTemps = cl.saveTemps
-	p.back = append(p.back, "-fno-integrated-as")
+	p.back = append(p.back, "-fno-integrated-as", clangComments)
 	if cl.gnuAssembler {
 		p.wrapper.FindAssembler = findAssembler(c, cl)
 		return
@@ -173,6 +177,8 @@ func (p *plan) planAssembly(c *compiler, cl *commandLine) {
 	}
 	if c.family == familyGCC {
 		p.back = append(p.back, gccOptions...)
+	} else {
+		p.back = append(p.back, clangComments)
 	}
 	switch cl.output {
 	case "-", "/dev/stdout":

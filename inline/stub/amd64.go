@@ -6,7 +6,10 @@ import (
 )
 
 // amd64 knows the x86-64 instruction set and the System V calling convention.
-type amd64 struct{ *inserter }
+type amd64 struct {
+	*inserter
+	last, before instr // the two that parse read last
+}
 
 func (a *amd64) comment() string { return "#" }
 
@@ -38,25 +41,29 @@ type kept struct{ reg, at string }
 // entry writes the stub of a function's entry.
 func (a *amd64) entry(p *part) {
 	var inside []kept
-	if p.liveAtEntry(famRAX) {
-		inside = append(inside, kept{"%rax", "-16(%rsp)"})
-	}
-	if p.liveAtEntry(famRDX) {
-		inside = append(inside, kept{"%rdx", "-8(%rsp)"})
-	}
 	if a.o.ClockOnly {
-		a.att(func() { a.clock(len(inside) > 0 && inside[0].reg == "%rax", p.liveAtEntry(famRDX)) })
+		a.att(func() { a.clock(p.liveAtEntry(famRAX), p.liveAtEntry(famRDX)) })
 		return
 	}
-	if p.nested || p.uses.r10 && p.liveAtEntry(famR10) {
+	if p.keeps(famRAX) {
+		inside = append(inside, kept{"%rax", "-16(%rsp)"})
+	}
+	if p.keeps(famRDX) {
+		inside = append(inside, kept{"%rdx", "-8(%rsp)"})
+	}
+	if p.nested || p.keeps(famR10) {
 		inside = append(inside, kept{"%r10", "-24(%rsp)"})
+	}
+	var around []kept
+	if p.uses.r11 && p.liveAtEntry(famR11) { // an argument (preserve_none)
+		around = append(around, kept{"%r11", "-32(%rsp)"})
 	}
 	a.att(func() {
 		if a.framed[p.base] {
-			a.point(p, nil, nil, inside, true, a.framedRecord(p, wordEntryFramed)...)
+			a.point(p, nil, around, inside, true, a.framedRecord(p, wordEntryFramed)...)
 			return
 		}
-		a.point(p, nil, nil, inside, false, "movl\t%eax, %edx", "leal\t"+p.label+"(%rip), %r10d", "movl\t%r10d, -4(%rax)",
+		a.point(p, nil, around, inside, false, "movl\t%eax, %edx", "leal\t"+p.label+"(%rip), %r10d", "movl\t%r10d, -4(%rax)",
 			"movl\t%edx, (%rax)", written)
 	})
 }
@@ -99,7 +106,7 @@ func (a *amd64) tail(p *part, target string) {
 		return // a workload for measuring makes no tail calls
 	}
 	var around []kept
-	if strings.Contains(target, "r11") {
+	if p.uses.r11 || strings.Contains(target, "r11") { // an argument, or where the jump goes
 		around = append(around, kept{"%r11", "-128(%rsp)"})
 	}
 	a.att(func() {
@@ -170,9 +177,9 @@ const written = "movq\t%rax, 16(%r11)"
 // rest of write writes the record to the slot at rax, and may use r10 and edx. frame is how a caller is found here, nil
 // if as at a function's entry.
 //
-// The order is: read the counter, reserve the slot, write the record. cmpxchg without a lock prefix is one instruction to
+// The order is: load the cursor, read the counter, reserve the slot, write the record. cmpxchg without a lock prefix is one instruction to
 // signals, if not to other processors, and no other processor writes a cursor that is on. So a signal handler with trace
-// points of its own finds the cursor before the reservation, and this point begins again behind the handler's records,
+// points of its own runs before the reservation, which then fails, and this point begins again behind the handler's records,
 // or after it, and the handler's records stand behind this one's slot. Nothing is lost or out of order.
 //
 // Only the test stands in line, and falls through when tracing is off. The rest stands at the function's end: that costs
@@ -205,8 +212,9 @@ func (a *amd64) point(p *part, frame *cfiState, around, inside []kept, two bool,
 	if a.o.NoClock {
 		read = "movl\t$1, %eax"
 	}
-	add(clock+":", "\t"+read, "\t"+write[0], "\tmovq\t(%r11), %rax", "\ttestb\t$4, %al", "\tjz\t"+put,
-		"\tleaq\t8(%rax), %r10", "\tandq\t8(%r11), %r10")
+	// The cursor is loaded before the counter is read: if a handler records in between, the reservation fails.
+	add(clock+":", "\tmovq\t(%r11), %r10", "\ttestb\t$4, %r10b", "\tjz\t"+put, "\t"+read, "\t"+write[0], "\tmovq\t%r10, %rax",
+		"\taddq\t$8, %r10", "\tandq\t8(%r11), %r10")
 	if two {
 		add("\torq\t$4, %r10", "\taddq\t$8, %r10", "\tandq\t8(%r11), %r10")
 	}
@@ -345,6 +353,12 @@ func (a *amd64) parse(text string) instr {
 			in.kind = kindJump
 		}
 	}
+	// LLVM's -mlvi-hardening takes the return address off the stack (X86LoadValueInjectionRetHardening.cpp of LLVM 19).
+	if in.kind.is(kindJump) && a.last.op == "lfence" && strings.HasPrefix(a.before.op, "pop") &&
+		strings.TrimPrefix(in.args, "*") == a.before.args {
+		in.kind = kindReturn | kindAlways
+	}
+	a.before, a.last = a.last, in
 	if in.kind.is(kindJump) && in.op[0] == 'j' && (strings.Contains(pattern, "sibcall") || strings.Contains(comment, "TAILCALL")) {
 		in.kind |= kindTail
 	}

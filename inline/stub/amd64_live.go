@@ -11,6 +11,7 @@ var (
 	famRAX = family{"rax", "eax", "ax", "al"}
 	famRDX = family{"rdx", "edx", "dx", "dl"}
 	famR10 = family{"r10", "r10d", "r10w", "r10b"}
+	famR11 = family{"r11", "r11d", "r11w", "r11b"}
 )
 
 // mentions reports whether s names the register at any width.
@@ -45,7 +46,7 @@ func (f family) effectOf(i instr) effect {
 	if strings.HasPrefix(i.op, "#") {
 		return effRead
 	}
-	if f != famR10 {
+	if f != famR10 && f != famR11 {
 		switch base := strings.TrimRight(i.op, "bwlq"); {
 		case base == "mu" || base == "mul" || base == "div" || base == "idiv" || base == "di" || base == "idi":
 			return effRead
@@ -107,6 +108,22 @@ func splitLast(args string) (rest, last string) {
 	return "", strings.TrimSpace(args)
 }
 
+// keeps reports whether a stub at the part's entry has to keep a register: one that carries a value into the function, or
+// that the caller may count on to carry its own past it. The psABI has no such register among those that stubs use, but
+// functions that keep more (preserve_most, no_caller_saved_registers) look like all others: either they save it at first,
+// or they call nothing and leave it alone. r11 is not asked about for the latter's sake.
+func (p *part) keeps(f family) bool {
+	if p.liveAtEntry(f) {
+		return true
+	}
+	for _, i := range p.body {
+		if i.kind.is(kindCall|kindTail) || f.mentions(i.args) {
+			return false
+		}
+	}
+	return true
+}
+
 // liveAtEntry reports whether the register may carry a value into the part's first instruction.
 func (p *part) liveAtEntry(f family) bool {
 	const limit = 20000
@@ -135,7 +152,7 @@ func (p *part) liveAtEntry(f family) bool {
 				switch f {
 				case famRDX:
 					return true // it may be passed on as the third argument
-				case famRAX:
+				case famRAX, famR11:
 					i = len(p.body) // clobbered; a variadic callee gets its own count
 				case famR10:
 					if p.nested {

@@ -48,12 +48,14 @@ const (
 )
 
 var amd64Places = []stubPlace{
-	{"amd64", "entry", amd64Head + "\txorl\t%edx, %edx\t# 1\t[c=4 l=2]  x\n\txorl\t%eax, %eax\n" + amd64Stop + amd64Foot,
+	{"amd64", "entry", amd64Head + "\txorl\t%edx, %edx\t# 1\t[c=4 l=2]  x\n\txorl\t%eax, %eax\n\tcall\tg\n" + amd64Stop + amd64Foot,
 		"rax rdx r10 r11", "r11"},
-	{"amd64", "entry, third argument and vector count in use", amd64Head + "\tmovq\t%rdx, (%rdi)\t# 1\t[c=4 l=2]  x\n\tmovb\t%al, (%rdi)\n" +
+	{"amd64", "entry, third argument and vector count in use", amd64Head + "\tmovq\t%rdx, (%rdi)\t# 1\t[c=4 l=2]  x\n\tmovb\t%al, (%rdi)\n\tcall\tg\n" +
 		amd64Stop + amd64Foot, "r10 r11", "r11"},
 	{"amd64", "entry, static chain in use", amd64Head + "\tmovq\t(%r10), %rcx\t# 1\t[c=4 l=2]  x\n\txorl\t%edx, %edx\n\txorl\t%eax, %eax\n" +
 		amd64Stop + amd64Foot, "rax rdx r11", "r11"},
+	{"amd64", "entry of a function that calls nothing and uses none", amd64Head + "\tmovl\t%edi, (%rsi)\t# 1\t[c=4 l=2]  x\n" + amd64Stop + amd64Foot,
+		"r11", "r11"},
 	{"amd64", "entry of a function that control can come back to", amd64Head + "\tcall\tsetjmp\t# 1\t[c=4 l=5]  x\n" + amd64Stop + amd64Foot,
 		"rax r10 r11", "r11"},
 	{"amd64", "return", amd64Head + amd64Ret + amd64Foot, "r11", "r11"},

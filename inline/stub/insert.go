@@ -62,7 +62,7 @@ func Insert(dst io.Writer, src []byte, o Options) (Result, error) {
 	var err error
 	switch o.Arch {
 	case "", "amd64":
-		in.proc = &amd64{in}
+		in.proc = &amd64{inserter: in}
 		in.door, err = parseDoor(o.Block, 8, 4088, amd64Reserved)
 	case "arm64":
 		in.proc = &arm64{inserter: in}
@@ -130,34 +130,6 @@ func detect(src []byte) dialect {
 	return dialectUnknown
 }
 
-// resolvers finds the functions that choose an ifunc's implementation. In a static program they run before thread-local
-// storage exists, so they must not hold a trace point.
-func resolvers(src []byte) map[string]bool {
-	if !bytes.Contains(src, []byte("gnu_indirect_function")) {
-		return nil
-	}
-	ifuncs, set := map[string]bool{}, map[string]string{}
-	for l := range bytes.Lines(src) {
-		s := strings.TrimSpace(string(l))
-		if a, ok := strings.CutPrefix(s, ".type"); ok && strings.Contains(a, "gnu_indirect_function") {
-			name, _, _ := strings.Cut(a, ",")
-			ifuncs[strings.TrimSpace(name)] = true
-		} else if a, ok := strings.CutPrefix(s, ".set"); ok {
-			if name, target, ok := strings.Cut(a, ","); ok {
-				set[strings.TrimSpace(name)] = strings.TrimSpace(target)
-			}
-		}
-	}
-	out := map[string]bool{}
-	for name := range ifuncs {
-		out[name] = true
-		if t := set[name]; t != "" {
-			out[t] = true
-		}
-	}
-	return out
-}
-
 type inserter struct {
 	o         Options
 	proc      processor
@@ -169,12 +141,14 @@ type inserter struct {
 	tracker   cfiTracker
 	resolvers map[string]bool
 	door      door
+	section   string // of the line at hand
 
 	// What the survey finds.
 	lines   []line
 	parts   []*part
 	names   map[string]int  // numbers of functions, for their labels
 	skipped map[string]bool // functions of which a part gets no stubs
+	nops    bool            // functions begin with nops to be patched at run time, which must stay there
 	framed  map[string]bool // functions that control can come back to
 	inData  map[string]bool // labels that data refers to; nil until asked for
 
@@ -200,6 +174,7 @@ func (in *inserter) run(src []byte) {
 	in.prepare()
 	text := unsafe.String(unsafe.SliceData(src), len(src)) // src is not changed while its text is in use
 	in.survey(text)
+	in.section = ".text"
 	for k := range in.lines {
 		in.following = ""
 		if k+1 < len(in.lines) {
@@ -298,8 +273,10 @@ func (in *inserter) directive(l *line, raw []byte) {
 		in.intel = true
 	case word == ".att_syntax":
 		in.intel = false
-	case p != nil && !p.entered && (word == ".p2align" || word == ".align" || word == ".balign"):
+	case p != nil && !p.entered && in.section == p.section && (word == ".p2align" || word == ".align" || word == ".balign"):
 		in.enter() // alignment before a loop head: the stub must not be within the loop
+	default:
+		in.section = sectionAfter(in.section, word, rest)
 	}
 	if in.wide && word == ".byte" {
 		raw = bytes.Replace(raw, []byte(".byte"), []byte(".2byte"), 1)

@@ -204,7 +204,7 @@ func TestConditionalTailCall(t *testing.T) {
 func TestLiveness(t *testing.T) {
 	part := func(code string) *part {
 		in := &inserter{}
-		in.proc = &amd64{in}
+		in.proc = &amd64{inserter: in}
 		in.prepare()
 		in.survey("\t.type\tf, @function\nf:\n" + code + "\t.size\tf, .-f\n")
 		return in.parts[0]

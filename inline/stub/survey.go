@@ -53,8 +53,8 @@ type part struct {
 
 // uses are facts about a part's text, inline assembly included, that decide what a stub must keep.
 type uses struct {
-	r10 bool // amd64
-	ip  bool // arm
+	r10, r11 bool // amd64
+	ip       bool // arm
 }
 
 // chunk is a stretch of out-of-line code. frame says how the caller's frame is found there; nil: as at a function's entry.
@@ -115,6 +115,7 @@ func (in *inserter) survey(src string) {
 				in.intel = false
 			default:
 				section = sectionAfter(section, word, rest)
+				in.nops = in.nops || section == patchable
 				if isData(word) {
 					for _, name := range fresh {
 						delete(cur.labels, name) // a constant's
@@ -152,6 +153,7 @@ func (in *inserter) survey(src string) {
 	}
 	in.intel = false
 	in.returns()
+	in.resolversCalls()
 	for _, p := range in.parts {
 		in.judge(p)
 	}
@@ -161,17 +163,22 @@ func (in *inserter) survey(src string) {
 	in.landings()
 }
 
-// isApp and isNoApp recognise the marks around inline assembly.
+// patchable is the section that lists functions with nops (-fpatchable-function-entry).
+const patchable = "__patchable_function_entries"
+
+// isApp and isNoApp recognise the marks around inline assembly. Around what stands outside of functions, clang has others
+// (AsmPrinter::emitInlineAsm and AsmPrinter::doInitialization, LLVM 19).
 func (in *inserter) isApp(text string) bool {
 	if in.gcc && strings.HasPrefix(text, "@ ") && len(text) > 3 { // gcc for arm marks each statement: @ 12 "file.c" 1
 		number, rest, _ := strings.Cut(text[2:], " ")
 		return allDigits(number) && strings.HasPrefix(rest, `"`) && !in.isNoApp(text)
 	}
-	return text == "#APP" || text == in.proc.comment()+"APP"
+	return text == "#APP" || text == in.proc.comment()+"APP" || strings.HasSuffix(text, "Start of file scope inline assembly")
 }
 
 func (in *inserter) isNoApp(text string) bool {
-	return text == "#NO_APP" || text == in.proc.comment()+"NO_APP" || text == `@ 0 "" 2`
+	return text == "#NO_APP" || text == in.proc.comment()+"NO_APP" || text == `@ 0 "" 2` ||
+		strings.HasSuffix(text, "End of file scope inline assembly")
 }
 
 func (in *inserter) isComment(text string) bool {
@@ -181,6 +188,9 @@ func (in *inserter) isComment(text string) bool {
 func (p *part) note(text string) {
 	if strings.Contains(text, "r10") {
 		p.uses.r10 = true
+	}
+	if strings.Contains(text, "r11") {
+		p.uses.r11 = true
 	}
 	if strings.Contains(text, "ip") {
 		p.uses.ip = true
@@ -268,7 +278,7 @@ func (in *inserter) judge(p *part) {
 	case in.o.Trace != nil && !in.o.Trace(p.base), strings.HasPrefix(p.section, NoTraceSection), isThunk(p.base):
 		p.skip = true
 	case in.resolvers[p.base]:
-		reason = "resolves an ifunc, which may run before thread-local storage exists"
+		reason = "resolves an ifunc, or is called by what does, and may run before thread-local storage exists"
 	default:
 		reason = p.naked()
 		if reason == "" {
