@@ -57,3 +57,45 @@ func TestLibraryOftenReloaded(t *testing.T) {
 	file, _ := record(t, 0, "--", loader, lib[0], "3", "loop", "1009")
 	report(t, file).calls(t, map[string]int{"alpha": 1009, "leaf": 3 * 1009})
 }
+
+// TestLibraryGoneBetweenPolls deletes a library that was loaded for a moment only. Its calls must not be taken for those
+// of the library that is loaded there afterwards, and the report says why they have no names.
+func TestLibraryGoneBetweenPolls(t *testing.T) {
+	loader, lib := libraries(t, "alpha", "beta")
+	file, _ := record(t, 0, "--kernel", "none", "--", loader, lib[0], "5", "remove", lib[0], lib[1], "7", "sleep", "200")
+	r := report(t, file)
+	named := 0
+	for _, m := range r.Methods {
+		if m.Name == "alpha" {
+			named++ // a poll came in between after all
+		}
+	}
+	want := map[string]int{"beta": 1, "alpha": named, "leaf": 7 + 5*named, "work": 1 + named}
+	r.calls(t, want)
+	all := 0
+	for _, m := range r.Methods {
+		if m.Module == "libalpha.so" {
+			all += m.Calls
+		}
+	}
+	if all != 5+2 {
+		t.Errorf("libalpha.so has %d calls, want 7: %+v", all, r.Methods)
+	}
+	if said := strings.Contains(strings.Join(r.Notes, "\n"), "libalpha.so was closed and deleted"); said == (named > 0) {
+		t.Errorf("the notes are %q", r.Notes)
+	}
+}
+
+// TestExecInThread has a thread that is not the first one execute the program again: it takes the process over.
+func TestExecInThread(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "execs")
+	if out, err := exec.Command(braidBin, "cc", "gcc", "-O2", "-pthread", "-o", bin, "testdata/execs.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	file, _ := record(t, 0, "--threads", "all", "--", bin)
+	r := report(t, file)
+	r.calls(t, map[string]int{"main": 2, "waits": 1, "execs": 1, "leaf": 7 + 11 + 5})
+	if n := len(r.recorded()); n != 3 && n != 4 {
+		t.Errorf("records of %d threads: %v", n, r.Threads)
+	}
+}

@@ -3,7 +3,9 @@ package recorder
 import (
 	"cmp"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"braid/control"
@@ -83,7 +85,7 @@ func sameModules(a, b []control.Module) bool {
 }
 
 // names resolves what one process used. first is the index of its first module in the file. ambiguous says, for the user,
-// which modules lie so that records of their methods can not always be told apart.
+// whose methods can not be named, or not always be told apart.
 func (r *rings) names(p *process, first uint32) (mods []tracefile.Module, syms []tracefile.Symbol, ambiguous []string) {
 	var in []symbols.Module
 	for _, m := range p.modules {
@@ -104,6 +106,9 @@ func (r *rings) names(p *process, first uint32) (mods []tracefile.Module, syms [
 			Loaded: p.modules[i].Loaded, Unloaded: p.modules[i].Unloaded}
 		if info.Err != nil {
 			m.Unresolved = info.Err.Error()
+			if p.modules[i].Unloaded != 0 && errors.Is(info.Err, os.ErrNotExist) || errors.Is(info.Err, symbols.ErrDeleted) {
+				ambiguous = append(ambiguous, fmt.Sprintf("%s was closed and deleted before braid had seen it: its methods have no names", m.Path))
+			}
 		}
 		mods = append(mods, m)
 	}

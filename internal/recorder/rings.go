@@ -33,7 +33,7 @@ type rings struct {
 	threads  map[int]struct{} // with records
 	lost     map[string]uint64
 	late     int // unanswered at the end
-	// ambiguous says which modules' methods can't be told apart, for the user.
+	// ambiguous says, for the user, which modules' methods can't be told apart or have no names.
 	ambiguous []string
 	held      map[string]*os.File // the modules' files, by heldKey; nil where one could not be opened
 }

@@ -70,7 +70,8 @@ func (s *Space) contest(symbols []*tracefile.Symbol, moduleOf func(*tracefile.Sy
 		}
 	}
 	for index, claims := range byIndex {
-		if len(claims) < 2 {
+		nameless := s.nameless(claims)
+		if len(claims)+len(nameless) < 2 {
 			continue
 		}
 		known := make(map[file]uint32) // a library that came back is the same one
@@ -87,8 +88,28 @@ func (s *Space) contest(symbols []*tracefile.Symbol, moduleOf func(*tracefile.Sy
 			}
 			s.owners[index] = append(s.owners[index], owner{sym.Addr, method, m.Loaded, m.Unloaded})
 		}
+		for _, m := range nameless {
+			method := s.Methods.Twin(claims[0].Addr)
+			s.foreign[method] = m
+			s.owners[index] = append(s.owners[index], owner{claims[0].Addr, method, m.Loaded, m.Unloaded})
+		}
 		slices.SortStableFunc(s.owners[index], func(a, b owner) int { return cmp.Compare(a.loaded, b.loaded) })
 	}
+}
+
+// nameless are the modules that were loaded at a symbol's address as well, and have no symbol there: perhaps because their
+// names could not be read.
+func (s *Space) nameless(claims []*tracefile.Symbol) (found []*tracefile.Module) {
+	addr := claims[0].Addr
+	for _, m := range s.modules {
+		if m.Start > addr {
+			break
+		}
+		if m.Loaded != 0 && addr < m.End && !slices.ContainsFunc(claims, func(c *tracefile.Symbol) bool { return s.all[c.Module].Path == m.Path }) {
+			found = append(found, m)
+		}
+	}
+	return found
 }
 
 // name gives a method its symbol, unless it has one.

@@ -15,10 +15,11 @@ import (
 type Space struct {
 	Methods *inline.Methods
 
-	symbols []*tracefile.Symbol // by method index; nil beyond the known
-	owners  owners              // of what is not one method all the time
-	modules []*tracefile.Module // in order of Start
-	all     []tracefile.Module  // that symbols refer to
+	symbols []*tracefile.Symbol          // by method index; nil beyond the known
+	owners  owners                       // of what is not one method all the time
+	foreign map[uint32]*tracefile.Module // by method index: the module of one without a symbol, where another's has one
+	modules []*tracefile.Module          // in order of Start
+	all     []tracefile.Module           // that symbols refer to
 }
 
 // MethodName is how a method is called.
@@ -52,7 +53,7 @@ func (t *Trace) loadSpaces() error {
 	}
 	collisions := uint64(0)
 	for _, k := range keys {
-		sp := &Space{all: t.Modules, owners: make(owners)}
+		sp := &Space{all: t.Modules, owners: make(owners), foreign: make(map[uint32]*tracefile.Module)}
 		moduleOf := func(s *tracefile.Symbol) *tracefile.Module {
 			if int64(s.Module) < int64(len(t.Modules)) {
 				return &t.Modules[s.Module]
@@ -129,6 +130,9 @@ func (s *Space) Name(method uint32) MethodName {
 		}
 	}
 	row := s.Methods.Row(method)
+	if m := s.foreign[method]; m != nil {
+		return offsetIn(m, row.Addr)
+	}
 	switch {
 	case row.State == inline.MethodUnknown:
 		return MethodName{Name: UnknownName}
@@ -165,9 +169,13 @@ func (s *Space) narrow(word uint32) MethodName {
 func (s *Space) at(addr uint64) MethodName {
 	for _, m := range s.modules {
 		if addr >= m.Start && addr < m.End {
-			base := path.Base(m.Path)
-			return MethodName{Name: fmt.Sprintf("%s+%#x", base, addr-m.Bias), Module: base}
+			return offsetIn(m, addr)
 		}
 	}
 	return MethodName{Name: fmt.Sprintf("%#x", addr)}
+}
+
+func offsetIn(m *tracefile.Module, addr uint64) MethodName {
+	base := path.Base(m.Path)
+	return MethodName{Name: fmt.Sprintf("%s+%#x", base, addr-m.Bias), Module: base}
 }
