@@ -125,7 +125,11 @@ func (a *arm) point(p *part, pl armPlace) {
 	case pl.word == 0:
 		out = append(out, "\tmov\tr2, #0", "\tstr\tr2, [r0, #-4]", "\tstr\tr1, [r0]")
 	default:
-		out = append(out, "\tstr\tr2, [r0, #-4]", fmt.Sprintf("\tadd\tr4, sp, #%d", 4*(4+pl.saved)), "\tstr\tr4, [r0]",
+		sp := 4 * (4 + pl.saved)
+		if pl.word == wordResumedFramed {
+			sp += 4 // a call pushes nothing: a callee was entered with this very stack pointer
+		}
+		out = append(out, "\tstr\tr2, [r0, #-4]", fmt.Sprintf("\tadd\tr4, sp, #%d", sp), "\tstr\tr4, [r0]",
 			"\tadd\tr0, r0, #8", "\tand\tr0, r0, r3", "\torr\tr0, r0, #4",
 			fmt.Sprintf("\tmov\tr2, #%d", pl.word), "\tstr\tr2, [r0, #-4]", "\tstr\tr1, [r0]")
 	}
