@@ -213,7 +213,7 @@ func (a *amd64) point(p *part, frame *cfiState, around, inside []kept, two bool,
 		read = "movl\t$1, %eax"
 	}
 	// The cursor is loaded before the counter is read: if a handler records in between, the reservation fails.
-	add(clock+":", "\tmovq\t(%r11), %r10", "\ttestb\t$4, %r10b", "\tjz\t"+put, "\t"+read, "\t"+write[0], "\tmovq\t%r10, %rax",
+	add(clock+":", "\tmovq\t(%r11), %r10", "\t"+read, "\t"+write[0], "\ttestb\t$4, %r10b", "\tjz\t"+put, "\tmovq\t%r10, %rax",
 		"\taddq\t$8, %r10", "\tandq\t8(%r11), %r10")
 	if two {
 		add("\torq\t$4, %r10", "\taddq\t$8, %r10", "\tandq\t8(%r11), %r10")
