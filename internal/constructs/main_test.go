@@ -47,7 +47,7 @@ func levels() []string {
 }
 
 // patience bounds one run of a compiler or a program. It is only reached by one that hangs.
-const patience = 2 * time.Minute
+const patience = 30 * time.Second
 
 // outcome is what a finished command left. code is 128 + signal if it was killed.
 type outcome struct {

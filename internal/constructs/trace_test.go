@@ -95,7 +95,7 @@ func (t *trace) thread(seg *control.Segment, m *inline.Methods, names func(uint3
 		return nil, err
 	}
 	t.stats.Add(d.Stats)
-	if s := d.Stats; s.Damaged+s.Orphans+s.LostResumes+s.Ambiguous+s.StaleAnchors > 0 {
+	if s := d.Stats; s.Damaged+s.Orphans+s.LostResumes+s.Ambiguous+s.StaleAnchors+s.Unwritten > 0 {
 		t.faults = append(t.faults, fmt.Sprintf("%+v", s))
 	}
 	return calls(&d, seg, names), nil
@@ -108,10 +108,12 @@ func calls(d *inline.Decoded, seg *control.Segment, names func(uint32) string) [
 		for len(pending) < int(s.Depth)+2 {
 			pending = append(pending, nil)
 		}
-		n := &node{name: names(s.Method), kids: pending[s.Depth+1]}
+		n := &node{name: names(s.Method), kids: pending[s.Depth+1], again: s.Flags&inline.Reentered != 0}
 		switch {
 		case s.Flags&inline.Unwound != 0:
 			n.mark = '!'
+		case s.Flags&inline.Suspended != 0:
+			n.mark = ';'
 		case s.Flags&inline.CutEnd != 0:
 			n.mark = '~'
 		}

@@ -13,10 +13,10 @@ import (
 // node is one call.
 type node struct {
 	name string
-	// mark says how the call ended if not by an exit: '!' without one, because control came back into a method below it
-	// (also "left for another stack", until it is entered again); '~' not at all while the thread recorded.
+	// mark says how the call ended if not by an exit: '!' without one, because control came back into a method below it;
+	// ';' not yet, since control left its stack and came back later; '~' not at all while the thread recorded.
 	mark byte
-	// again: the call was left before, and control came back into it.
+	// again: not a call of its own. It goes on with one that was left with ';'.
 	again bool
 	kids  []*node
 }
@@ -24,7 +24,8 @@ type node struct {
 // parseTrees reads calls, separated by spaces:
 //
 //	name{calls}     what it called
-//	name!  name~    how it ended, see node; in front of the calls
+//	name! name; name~
+//	                how it ended, see node; in front of the calls
 //	^name           again, see node
 //	name*3{calls}   three times the same
 func parseTrees(s string) ([]*node, error) {
@@ -59,7 +60,7 @@ func (p *parser) calls() (out []*node) {
 			}
 		}
 		n.name, n.again = strings.CutPrefix(n.name, "^")
-		if l := len(n.name) - 1; l > 0 && (n.name[l] == '!' || n.name[l] == '~') {
+		if l := len(n.name) - 1; l > 0 && strings.IndexByte("!;~", n.name[l]) >= 0 {
 			n.mark, n.name = n.name[l], n.name[:l]
 		}
 		if strings.HasPrefix(p.rest, "{") {
@@ -71,7 +72,7 @@ func (p *parser) calls() (out []*node) {
 			}
 			p.rest = p.rest[1:]
 		}
-		if n.name == "" {
+		if n.name == "" || n.name[0] == '*' {
 			p.err = errors.New("a name is missing")
 			return out
 		}
@@ -83,37 +84,37 @@ func (p *parser) calls() (out []*node) {
 
 // formatTrees is the one text for these trees: equal neighbours are counted.
 func formatTrees(nodes []*node) string {
+	type text struct{ name, calls string }
+	texts := make([]text, len(nodes)) // each made once: trees can be deep
+	for i, n := range nodes {
+		texts[i].name = n.name
+		if n.again {
+			texts[i].name = "^" + n.name
+		}
+		if n.mark != 0 {
+			texts[i].name += string(n.mark)
+		}
+		if len(n.kids) > 0 {
+			texts[i].calls = "{" + formatTrees(n.kids) + "}"
+		}
+	}
 	var b strings.Builder
-	for i := 0; i < len(nodes); {
-		one := nodes[i].format(1)
+	for i := 0; i < len(texts); {
 		k := 1
-		for i+k < len(nodes) && nodes[i+k].format(1) == one {
+		for i+k < len(texts) && texts[i+k] == texts[i] {
 			k++
 		}
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(nodes[i].format(k))
+		b.WriteString(texts[i].name)
+		if k > 1 {
+			b.WriteString("*" + strconv.Itoa(k))
+		}
+		b.WriteString(texts[i].calls)
 		i += k
 	}
 	return b.String()
-}
-
-func (n *node) format(times int) string {
-	s := n.name
-	if n.again {
-		s = "^" + s
-	}
-	if n.mark != 0 {
-		s += string(n.mark)
-	}
-	if times > 1 {
-		s += "*" + strconv.Itoa(times)
-	}
-	if len(n.kids) > 0 {
-		s += "{" + formatTrees(n.kids) + "}"
-	}
-	return s
 }
 
 // splice replaces calls of functions that fit one of the patterns by what they called.
@@ -142,7 +143,7 @@ func TestTreesAreReadAndWritten(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q", in, formatTrees(nodes), err, want)
 		}
 	}
-	for _, in := range []string{"a{", "a}", "{b}"} {
+	for _, in := range []string{"a{", "a}", "{b}", "a{b} *3"} {
 		if _, err := parseTrees(in); err == nil {
 			t.Errorf("%q was understood", in)
 		}

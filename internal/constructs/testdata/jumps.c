@@ -3,10 +3,6 @@
 // tree: main{threaded{leaf*3} choose{leaf} choose{leaf*2} choose choose{leaf} choose choose{other} choose*2
 //   sum*2 early early{leaf} early{leaf other} through{leaf} through{other} through{other}
 //   loop{leaf*7} empty void{empty}}
-// tree [gcc-O2 gcc-O3 gcc-Os clang-O1 clang-O2 clang-O3 clang-Os]:
-//   main{threaded{leaf*3} choose{leaf} choose{leaf*2} choose choose{leaf} choose choose{other} choose*2
-//   sum*2 early early{leaf} early{leaf other} through{leaf} through{other} through{other}
-//   loop{leaf*7} empty void{empty}}
 #include "construct.h"
 
 F int leaf(int x) { KEEP; return x + 1; }

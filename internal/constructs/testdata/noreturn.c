@@ -2,7 +2,6 @@
 //
 // exit: 3
 // tree: begin main~{leaf middle~{leaf die~{second{leaf} first end}}}
-// tree [clang-O0]: begin main~{leaf middle~{leaf die~{second{leaf} first end}}}
 #include "construct.h"
 
 __attribute__((constructor)) F void begin(void) { KEEP; }
@@ -17,5 +16,7 @@ int main(void) {
 	atexit(first);
 	atexit(second);
 	leaf(0);
-	return middle(1);
+	int r = middle(1);
+	KEEP;
+	return r;
 }

@@ -1,7 +1,7 @@
 // Functions that are not simply a name and a body in .text: sections, aliases, weak ones, quoted names, functions that
 // the program writes in assembly, data between functions.
 //
-// tree: main{also*3 weak section{leaf} name$with.dots away{leaf} hot aligned leaf*3}
+// tree: main{target*3 weak section{leaf} name$with.dots away{leaf} hot aligned leaf*3}
 #include "construct.h"
 
 F int leaf(int x) { KEEP; return x + 1; }
@@ -12,7 +12,7 @@ F __attribute__((weak)) int weak(int x) { KEEP; return x + 3; }
 F __attribute__((section(".text.apart"))) int section(int x) { int y = leaf(x); KEEP; return y + 3; }
 F int quoted(int x) __asm__("name$with.dots");
 F int quoted(int x) { KEEP; return x + 4; }
-F __attribute__((used, section("away"))) int away(int x) { int y = leaf(x); KEEP; return y + 3; }
+F __attribute__((used, section("elsewhere"))) int away(int x) { int y = leaf(x); KEEP; return y + 3; }
 F __attribute__((hot)) int hot(int x) { KEEP; return x + 5; }
 F __attribute__((aligned(256))) int aligned(int x) { KEEP; return x + 6; }
 

@@ -2,7 +2,10 @@
 //
 // tree: main{tail leaf chain tail leaf even odd even odd even stacked many indirect leaf
 //   table leaf table tail leaf conditional leaf conditional afar conditional
-//   variadic inner passed big}
+//   variadic{inner} passed{big}}
+// tree [clang-O1 clang-O2 clang-O3 clang-Os]: main{tail leaf chain tail leaf even odd even odd even stacked{many}
+//   indirect leaf table leaf table tail leaf conditional leaf conditional afar conditional
+//   variadic{inner} passed{big}}
 // tree [-O0 gcc-O1]: main{tail{leaf} chain{tail{leaf}} even{odd{even{odd{even}}}} stacked{many} indirect{leaf}
 //   table{leaf} table{tail{leaf}} conditional{leaf} conditional{afar} conditional
 //   variadic{inner} passed{big}}
