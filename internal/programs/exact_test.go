@@ -93,12 +93,19 @@ func compareCounts(t *testing.T, c calls, p profile, images []*image) {
 	}
 }
 
-// comparePairs checks that trace and callgrind have counted the same calls of each function by each other.
+// comparePairs checks that trace and callgrind have counted the same calls of each function by each other. A call by
+// code without stubs is to braid one by the function that called that code: callgrind's calls from outside may be
+// anybody's.
 func comparePairs(t *testing.T, c calls, p profile, images []*image) {
 	t.Helper()
 	differing := 0
 	for k := range union(c.pairs, p.pairs) {
-		if c.pairs[k] != p.pairs[k] {
+		b, g := c.pairs[k], p.pairs[k]
+		indirect := b >= g && b-g <= p.pairs[pair{callee: k.callee}]
+		if k.caller == (place{}) {
+			indirect = b <= g
+		}
+		if b != g && !indirect {
 			if differing++; differing <= 20 {
 				t.Errorf("%s from %s: braid has %d calls, callgrind %d", nameOf(k.callee, images), nameOf(k.caller, images), c.pairs[k], p.pairs[k])
 			}
