@@ -61,14 +61,14 @@ func (p *project) test(t *testing.T, cc compiler) {
 		judge = cc.without()
 	}
 	bare, bareSpent := p.tree(t, judge)
-	want := p.outcome(run(t, bare, judge.env(), p.tests...))
+	want := p.outcome(bare, run(t, bare, judge.env(), p.tests...))
 	if want.code != 0 || !strings.Contains(want.stdout+want.stderr, p.passed) {
 		t.Fatalf("its tests fail with %s: %+v", judge.c, want)
 	}
 	dir, spent := p.tree(t, cc)
 	if everything() {
-		if got := p.outcome(run(t, dir, cc.env(), p.tests...)); got != want {
-			t.Errorf("not recorded: %+v\nwant: %+v", got, want)
+		if got := p.outcome(dir, run(t, dir, cc.env(), p.tests...)); got != want {
+			t.Errorf("not recorded: %s", difference(got, want))
 		}
 	}
 	options := []string{"--threads", "all"}
@@ -76,8 +76,8 @@ func (p *project) test(t *testing.T, cc compiler) {
 		options = append(options, "--ring", p.ring)
 	}
 	got, file := recorded(t, dir, cc.env(), options, p.tests...)
-	if got = p.outcome(got); got != want {
-		t.Errorf("recorded: %+v\nwant: %+v", got, want)
+	if got = p.outcome(dir, got); got != want {
+		t.Errorf("recorded: %s", difference(got, want))
 	}
 	s := examine(t, file)
 	open := p.open
@@ -145,12 +145,32 @@ func processorTime(c *exec.Cmd) time.Duration {
 	return c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 }
 
-// outcome is o without what varies.
-func (p *project) outcome(o outcome) outcome {
-	if p.varies != nil {
-		o.stdout, o.stderr = p.varies.ReplaceAllString(o.stdout, "~"), p.varies.ReplaceAllString(o.stderr, "~")
+// outcome is o, of a command in directory dir, without what varies.
+func (p *project) outcome(dir string, o outcome) outcome {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	for _, s := range []*string{&o.stdout, &o.stderr} {
+		*s = strings.ReplaceAll(*s, dir, "DIR")
+		if p.varies != nil {
+			*s = p.varies.ReplaceAllString(*s, "~")
+		}
 	}
 	return o
+}
+
+// difference is where got and want part.
+func difference(got, want outcome) string {
+	if got.code != want.code {
+		return fmt.Sprintf("exit code %d, want %d\n%s%s", got.code, want.code, got.stdout, got.stderr)
+	}
+	g, w := strings.Split(got.stdout+got.stderr, "\n"), strings.Split(want.stdout+want.stderr, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return fmt.Sprintf("line %d: %q, want %q", i+1, g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
 }
 
 // versionOf is a Debian source's name and version.
