@@ -95,6 +95,10 @@ func (r *reverse) record(i int, run run) int {
 		first--
 		whole = first >= 0
 	}
+	if whole && (word == WordEntryFramed || word == WordResumedFramed) && uint32(r.slots[first]) == 0 {
+		r.stats.Unwritten += 2 // the stub was left between the second slot, which it writes first, and the method
+		return first - 1
+	}
 	r.t = r.time(c, run, run.anchored && first == run.lo)
 	e := Event{Counter: r.t, Kind: KindEntry}
 	if !whole {

@@ -63,8 +63,8 @@ func (a *amd64) entry(p *part) {
 			a.point(p, nil, around, inside, true, a.framedRecord(p, wordEntryFramed)...)
 			return
 		}
-		a.point(p, nil, around, inside, false, "movl\t%eax, %edx", "leal\t"+p.label+"(%rip), %r10d", "movl\t%r10d, -4(%rax)",
-			"movl\t%edx, (%rax)", written)
+		a.point(p, nil, around, inside, false, counterAbove, "leal\t"+p.label+"(%rip), %r10d", "orq\t%r10, %rdx",
+			"movq\t%rdx, -4(%rax)", written)
 	})
 }
 
@@ -94,9 +94,13 @@ func (a *amd64) ret(p *part) {
 			a.clock(true, true)
 			return
 		}
-		a.point(p, nil, nil, []kept{{"%rax", "-8(%rsp)"}, {"%rdx", "-16(%rsp)"}, {"%r10", "-24(%rsp)"}}, false, exitRecord...)
+		a.point(p, nil, nil, deep, false, exitRecord...)
 	})
 }
+
+// deep is what is kept where the frame is gone: deep in the red zone, where it does not meet what the function has kept
+// there for a tail call, nor the saved registers just below rsp, in which the unwind table may still find them.
+var deep = []kept{{"%rax", "-104(%rsp)"}, {"%rdx", "-112(%rsp)"}, {"%r10", "-120(%rsp)"}}
 
 // tail writes the stub before a tail call, when all argument registers are live. What is kept lies deep in the red zone,
 // where it does not meet the function's own, which the jump may go through.
@@ -110,7 +114,7 @@ func (a *amd64) tail(p *part, target string) {
 		around = append(around, kept{"%r11", "-128(%rsp)"})
 	}
 	a.att(func() {
-		a.point(p, nil, around, []kept{{"%rax", "-104(%rsp)"}, {"%rdx", "-112(%rsp)"}, {"%r10", "-120(%rsp)"}}, false, exitRecord...)
+		a.point(p, nil, around, deep, false, exitRecord...)
 	})
 }
 
@@ -151,21 +155,26 @@ const (
 	wordResumedFramed = 4
 )
 
-// exitRecord has the counter's low half above, 0 below.
-var exitRecord = []string{"shlq\t$32, %rax\n\tmovq\t%rax, %rdx", "movq\t%rdx, -4(%rax)", written}
+// counterAbove leaves the counter's low half in the upper half of rdx, with 0 below. Each slot is written by one store, so
+// that a stub which a signal handler leaves for good (siglongjmp) leaves it whole or zero.
+const counterAbove = "shlq\t$32, %rax\n\tmovq\t%rax, %rdx"
 
-// framedRecord names the method and its stack pointer in the first slot, the word and the time in the second. The mask's
-// tag bit is put back into the second slot's address in case a stop has cleared it.
+// exitRecord has the counter's low half above, 0 below.
+var exitRecord = []string{counterAbove, "movq\t%rdx, -4(%rax)", written}
+
+// framedRecord names the method and its stack pointer in the first slot, the word and the time in the second, which is
+// written first: a record that was left in between is seen by the method that is missing. The mask's tag bit is put
+// back into the second slot's address in case a stop has cleared it.
 func (a *amd64) framedRecord(p *part, word int) []string {
 	return []string{
-		"movl\t%eax, %edx",
-		"leal\t" + p.label + "(%rip), %r10d",
-		"movl\t%r10d, -4(%rax)",
+		counterAbove,
+		"leaq\t8(%rax), %r10\n\tandq\t8(%r11), %r10\n\torq\t$4, %r10",
+		fmt.Sprintf("orq\t$%d, %%rdx", word),
+		"movq\t%rdx, -4(%r10)",
 		"movl\t%esp, (%rax)",
-		"addq\t$8, %rax\n\tandq\t8(%r11), %rax\n\torq\t$4, %rax",
-		fmt.Sprintf("movl\t$%d, -4(%%rax)", word),
-		"movl\t%edx, (%rax)",
-		written,
+		"leal\t" + p.label + "(%rip), %edx",
+		"movl\t%edx, -4(%rax)",
+		"movq\t%r10, 16(%r11)",
 	}
 }
 
