@@ -78,7 +78,7 @@ func (t *cfiTracker) to(s cfiState) []string {
 	switch {
 	case s.cfaRaw != "":
 		out = append(out, "\t"+s.cfaRaw)
-	default:
+	case s.cfaReg != "": // else the place has no unwind information
 		out = append(out, "\t.cfi_def_cfa "+s.cfaReg+", "+s.cfaOff)
 	}
 	for _, reg := range slices.Sorted(maps.Keys(t.now.regs)) {

@@ -295,7 +295,7 @@ func signs(text string) bool { return text == ".cfi_negate_ra_state" || text == 
 
 // debugLabel reports whether a label at a function's head marks a place for tables only and is never jumped to.
 func debugLabel(name string) bool {
-	for _, p := range []string{".LFB", ".LFSB", ".LVL", ".LBI", ".Lfunc_begin", ".LHOTB", ".LCOLDB", ".Ltmp", ".LPFE", ".LEHB"} {
+	for _, p := range []string{".LFB", ".LFSB", ".LVL", ".LBI", ".Lfunc_begin", ".LHOTB", ".LCOLDB", ".Ltmp", ".LPFE", ".LEHB", ".LASANPC"} {
 		if strings.HasPrefix(name, p) {
 			return true
 		}
