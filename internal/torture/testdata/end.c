@@ -1,8 +1,8 @@
 // Linked beside a program under test, without stubs: tells the runner how a program ended. For each return of main and
-// each call of exit it appends a struct end to the file that the environment variable TORTURE_END names. Its system
+// each call of exit and _exit it appends a struct end to the file that the environment variable TORTURE_END names. Its system
 // calls are the bare ones, because test programs like to define functions of the C library for themselves.
 //
-// Linked with --wrap=__libc_start_main --wrap=exit.
+// Linked with --wrap=__libc_start_main --wrap=exit --wrap=_exit.
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,13 +11,14 @@
 
 struct end {
 	uint32_t pid, tid;
-	uint64_t kind; // 0: main returned; 1: exit was called
+	uint64_t kind; // 0: main returned; 1: exit or _exit was called
 	uint64_t caller; // of exit: an address in it
 };
 
 typedef int main_fn(int, char **, char **);
 int __real___libc_start_main(main_fn *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
 _Noreturn void __real_exit(int);
+_Noreturn void __real__exit(int);
 
 static main_fn *program;
 static const char *path;
@@ -65,4 +66,10 @@ _Noreturn void __wrap_exit(int status)
 {
 	tell(1, (uint64_t)(uintptr_t)__builtin_return_address(0));
 	__real_exit(status);
+}
+
+_Noreturn void __wrap__exit(int status)
+{
+	tell(1, (uint64_t)(uintptr_t)__builtin_return_address(0));
+	__real__exit(status);
 }
