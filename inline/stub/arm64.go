@@ -57,7 +57,11 @@ func (a *arm64) entry(p *part) {
 	if a.framed[p.base] {
 		word = wordEntryFramed
 	}
-	a.point(p, arm64Place{word: word, frame: a.here(), keep: a.keeps(p), lr: true})
+	frame := a.here()
+	if !a.cfi { // the stub stands before the unwind information begins
+		*frame = a.entryState()
+	}
+	a.point(p, arm64Place{word: word, frame: frame, keep: a.keeps(p), lr: true})
 }
 
 // clock writes a bare read of the counter.

@@ -75,3 +75,15 @@ func TestArm64Reach(t *testing.T) {
 		}
 	}
 }
+
+// TestArm64EntryBeforeUnwindInformation: the entry's stub may come first; its other half has unwind information all the same.
+func TestArm64EntryBeforeUnwindInformation(t *testing.T) {
+	var b strings.Builder
+	text := arm64GCC("\t.p2align 2\n\t.cfi_startproc\n" + arm64Ret + "\t.cfi_endproc\n")
+	if _, err := Insert(&b, []byte(text), Options{Arch: "arm64"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "\t.cfi_def_cfa sp, 0\n"); n != 2 {
+		t.Errorf("%d of 2 halves say where the caller is found:\n%s", n, b.String())
+	}
+}

@@ -98,7 +98,7 @@ func (tc toolchain) cxx() toolchain {
 
 var arm64Modes = [][]string{
 	{"-fPIE", "-pie"}, {"-fno-pic", "-no-pie", "-static"}, {"-fPIC", "-fno-plt"}, {"-mbranch-protection=standard"},
-	{"-mbranch-protection=pac-ret+leaf+b-key", "-march=armv8.3-a"}, {"-mharden-sls=all", "-static"},
+	{"-mbranch-protection=pac-ret+leaf+b-key", "-march=armv8.3-a"}, {"-mharden-sls=all", "-static"}, {"-fpatchable-function-entry=4,2"},
 }
 
 // TestArm64WithoutRuntime links stubs with no runtime at all.
