@@ -154,6 +154,7 @@ type inserter struct {
 
 	cur       *part
 	padState  map[string]cfiState // how a frame is found at a label with a pad
+	padLabels []string            // labels with pads whose first instruction is still to come
 	following string              // the text of the line behind the one at hand
 	n         int
 	out       []byte
@@ -211,13 +212,17 @@ func (in *inserter) one(l *line, raw []byte) {
 			in.enter()
 		}
 		if p != nil && p.pads[name] != "" && in.cfi {
-			in.padState[name] = in.tracker.now.clone()
+			in.padLabels = append(in.padLabels, name)
 		}
 		if endLabel(name) {
 			in.flush(p)
 		}
 	case lineInstruction:
 		in.wide = false
+		for _, name := range in.padLabels { // not at the label: directives behind it still say what holds there
+			in.padState[name] = in.tracker.now.clone()
+		}
+		in.padLabels = in.padLabels[:0]
 		text := strings.TrimRight(string(raw), "\n")
 		if p == nil || p.skip || l.part != p {
 			in.copy(raw, text)
@@ -235,6 +240,10 @@ func (in *inserter) one(l *line, raw []byte) {
 				if !signs(in.following) {
 					in.enter()
 				}
+				return
+			}
+			if in.nops && i.kind.is(kindPadding) {
+				in.copy(raw, text)
 				return
 			}
 			in.enter()
