@@ -1,6 +1,6 @@
 // The same for C++.
 //
-// splice: std::* Object::* _sub_* asan.* __llvm_* sancov.* *.cold _GLOBAL__* __static_init* __cxx_global*
+// splice: std::* Object::* Derived::Derived Base::Base _sub_* asan.* __llvm_* sancov.* *.cold _GLOBAL__* __static_init* __cxx_global*
 // tree: main{leaf through{middle!{thrower!}} leaf rethrows{again!{thrower!}} leaf call{Derived::f{leaf}} twice<int> twice<double> leaf}
 #include "../construct.h"
 
