@@ -47,6 +47,7 @@ type commandLine struct {
 	noRuntime     bool // linked without the C library, or relocatable output
 	lto           bool
 	splitStack    bool
+	keptRegister  bool // -ffixed-REG or -fcall-saved-REG of a register that stubs change
 	notAssembly   bool // clang: -emit-llvm, --analyze and the like
 	gnuAssembler  bool // clang: -fno-integrated-as was asked for
 	saveTemps     bool
@@ -196,10 +197,18 @@ func (p *arguments) noteFlag(arg string) {
 			cl.lto = true
 		case strings.HasPrefix(arg, "-save-temps="):
 			cl.saveTemps = true
+		case strings.HasPrefix(arg, "-ffixed-"), strings.HasPrefix(arg, "-fcall-saved-"):
+			cl.keptRegister = cl.keptRegister || stubRegisters[arg[strings.LastIndexByte(arg, '-')+1:]]
 		case strings.HasPrefix(arg, "-fdiagnostics-color"):
 			cl.colorSet = true
 		}
 	}
+}
+
+// stubRegisters are the registers that stubs change (docs/stub.md), on whatever processor.
+var stubRegisters = map[string]bool{
+	"rax": true, "ax": true, "rdx": true, "dx": true, "r8": true, "r9": true, "r10": true, "r11": true,
+	"x9": true, "x10": true, "x11": true, "x12": true, "x13": true, "x14": true, "x16": true, "x17": true, "r12": true, "ip": true,
 }
 
 // languageOf decides an input's language by -x or its name.

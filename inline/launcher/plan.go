@@ -105,6 +105,8 @@ func (p *plan) planStubs(c *compiler, cl *commandLine) {
 		p.notes = append(p.notes, "no stubs: there may be no thread-local storage")
 	case cl.has(languageOther), c.fortran:
 		p.notes = append(p.notes, "no stubs: not only C and C++")
+	case cl.keptRegister:
+		p.notes = append(p.notes, "no stubs: an option keeps a register to itself that they change")
 	case cl.splitStack:
 		if cl.has(languageC) || cl.lto {
 			p.warning = splitStackWarning
@@ -144,6 +146,9 @@ func (p *plan) planClang(c *compiler, cl *commandLine) {
 	p.wrapper = newSettings(p.assembly, cl)
 	p.wrapper.SaveTemps = cl.saveTemps
 	p.back = append(p.back, "-fno-integrated-as", clangComments)
+	if p.assembly.Arch == "arm64" { // what the outliner makes of a return is no function, and no stub can tell which it was
+		p.back = append(p.back, "-mno-outline")
+	}
 	if cl.gnuAssembler {
 		p.wrapper.FindAssembler = findAssembler(c, cl)
 		return
