@@ -62,9 +62,6 @@ func examine(t *testing.T, file string) soundness {
 		s.processes[th.Pid] = true
 		s.add(t, tr, th, !overwritten[th.Tid] && th.Pid == first[th.Space].Pid)
 	}
-	if s.stats.Damaged > 0 {
-		t.Errorf("%d damaged records", s.stats.Damaged)
-	}
 	return s
 }
 
@@ -99,10 +96,14 @@ func (s *soundness) add(t *testing.T, tr *timeline.Trace, th *timeline.Thread, w
 	}
 	for m, n := range counts {
 		name := th.Space.Name(m)
-		if !name.Resolved {
+		if !name.Resolved && (whole || name.Name != timeline.UnknownName) {
 			t.Errorf("thread %d of %s: %d calls of a method without a symbol: %s", th.Tid, th.Name, n, name.Name)
 		}
 		s.calls[name.Name] += n
+	}
+	// Where older records were overwritten, the first one may be half a record.
+	if j.Stats.Damaged > 1 || whole && j.Stats.Damaged > 0 {
+		t.Errorf("thread %d of %s: %d damaged records", th.Tid, th.Name, j.Stats.Damaged)
 	}
 	if whole && j.Stats.LostResumes+j.Stats.Orphans > 0 {
 		t.Errorf("thread %d of %s: no beginning of what ended or was resumed: %+v", th.Tid, th.Name, j.Stats)
