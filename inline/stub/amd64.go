@@ -8,7 +8,8 @@ import (
 // amd64 knows the x86-64 instruction set and the System V calling convention.
 type amd64 struct {
 	*inserter
-	last, before instr // the two that parse read last
+	last, before instr           // the two that parse read last
+	r11          map[string]bool // see takesR11; nil until asked for
 }
 
 func (a *amd64) comment() string { return "#" }
@@ -55,7 +56,7 @@ func (a *amd64) entry(p *part) {
 		inside = append(inside, kept{"%r10", "-24(%rsp)"})
 	}
 	var around []kept
-	if p.uses.r11 && p.liveAtEntry(famR11) { // an argument (preserve_none)
+	if a.takesR11(p) {
 		around = append(around, kept{"%r11", "-32(%rsp)"})
 	}
 	a.att(func() {
@@ -110,7 +111,7 @@ func (a *amd64) tail(p *part, target string) {
 		return // a workload for measuring makes no tail calls
 	}
 	var around []kept
-	if p.uses.r11 || strings.Contains(target, "r11") { // an argument, or where the jump goes
+	if p.uses.r11 || a.takesR11(p) || strings.Contains(target, "r11") { // an argument, or where the jump goes
 		around = append(around, kept{"%r11", "-128(%rsp)"})
 	}
 	a.att(func() {

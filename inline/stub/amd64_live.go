@@ -124,6 +124,33 @@ func (p *part) keeps(f family) bool {
 	return true
 }
 
+// takesR11 reports whether a function of this file may be given an argument in r11, as preserve_none functions are: it
+// reads it, or leaves it alone and jumps on to one that does.
+func (a *amd64) takesR11(p *part) bool {
+	if a.r11 == nil {
+		a.r11 = map[string]bool{}
+		for more := true; more; {
+			more = false
+			for _, p := range a.parts {
+				if !a.r11[p.base] && !p.cold && (p.uses.r11 && p.liveAtEntry(famR11) || !p.uses.r11 && p.jumpsTo(a.r11)) {
+					a.r11[p.base], more = true, true
+				}
+			}
+		}
+	}
+	return a.r11[p.base]
+}
+
+// jumpsTo reports whether a part ends with a tail call to one of the functions.
+func (p *part) jumpsTo(functions map[string]bool) bool {
+	for _, i := range p.body {
+		if i.kind.is(kindTail) && functions[symbolIn(i.args)] {
+			return true
+		}
+	}
+	return false
+}
+
 // liveAtEntry reports whether the register may carry a value into the part's first instruction.
 func (p *part) liveAtEntry(f family) bool {
 	const limit = 20000
