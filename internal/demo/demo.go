@@ -30,7 +30,7 @@ var ErrProcessor = errors.New("no demo program for this processor")
 func Extract(dir, goarch string) (string, error) {
 	b, err := programs.ReadFile("demo_" + goarch)
 	if err != nil {
-		return "", fmt.Errorf("%w (%s): stubs exist for amd64; record a program of your own, from the kernel's side alone", ErrProcessor, goarch)
+		return "", fmt.Errorf("%w (%s): it is built for amd64; build a program of your own with braid cc, and record it", ErrProcessor, goarch)
 	}
 	path := filepath.Join(dir, "braid-demo")
 	if err := os.WriteFile(path, b, 0o700); err != nil {
