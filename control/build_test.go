@@ -2,12 +2,11 @@ package control
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,33 +14,47 @@ import (
 	"braid/inline/stub"
 )
 
-// The programs of this package's tests can be ones for another processor: BRAID_TEST_ARCH names it, and then they run
-// under user emulation. Where there is no compiler (a guest), BRAID_TEST_BIN names a folder with the programs that a run
-// elsewhere has left there (BRAID_TEST_KEEP).
+// For scripts/test-guests, which runs these tests where there is no compiler:
+//
+//   - BRAID_TEST_KEEP=DIR makes TestBuildForOtherProcessors leave its programs in DIR/arm64 and DIR/arm.
+//   - BRAID_TEST_BIN=DIR makes all other tests use the programs in DIR.
+//   - BRAID_TEST_SHARE=N has them repeat things N times less often. An emulated processor is slow.
 var (
-	testArch = cmpOr(os.Getenv("BRAID_TEST_ARCH"), "amd64")
-	testBin  = os.Getenv("BRAID_TEST_BIN")
 	testKeep = os.Getenv("BRAID_TEST_KEEP")
+	testBin  = os.Getenv("BRAID_TEST_BIN")
 )
 
-func cmpOr(a, b string) string {
-	if a == "" {
-		return b
+// repeats returns how often to do what is done n times on a processor that is not emulated.
+func repeats(t *testing.T, n int) int {
+	t.Helper()
+	share := os.Getenv("BRAID_TEST_SHARE")
+	if share == "" {
+		return n
 	}
-	return a
+	by, err := strconv.Atoi(share)
+	if err != nil || by < 1 {
+		t.Fatalf("BRAID_TEST_SHARE=%s", share)
+	}
+	return max(1, n/by)
 }
 
-// build compiles C source with stubs, step by step, so that this package's tests need no launcher.
-func build(t *testing.T, src string, flags ...string) string {
+// build returns the program of testdata/NAME.c, with stubs.
+func build(t *testing.T, name string, flags ...string) string {
 	t.Helper()
-	name := fmt.Sprintf("%x", sha256.Sum256([]byte(src+strings.Join(flags, " "))))[:16]
-	if testBin != "" {
-		return filepath.Join(testBin, name)
+	if testBin == "" {
+		return compile(t, filepath.Join(t.TempDir(), name), "amd64", name, flags...)
 	}
-	dir := t.TempDir()
-	if testKeep != "" {
-		dir = testKeep
+	if slices.Contains(flags, "-static-pie") {
+		name += "-static-pie"
 	}
+	return filepath.Join(testBin, name) // static otherwise: a guest has no libraries
+}
+
+var compilers = map[string]string{"amd64": "gcc", "arm64": "aarch64-linux-gnu-gcc", "arm": "arm-linux-gnueabihf-gcc"}
+
+// compile builds bin from testdata/NAME.c, step by step, so that this package's tests need no launcher.
+func compile(t *testing.T, bin, arch, name string, flags ...string) string {
+	t.Helper()
 	run := func(args ...string) []byte {
 		t.Helper()
 		var out, errs bytes.Buffer
@@ -52,54 +65,55 @@ func build(t *testing.T, src string, flags ...string) string {
 		}
 		return out.Bytes()
 	}
-	bin := filepath.Join(dir, name)
-	c, s, o := bin+".c", bin+".s", bin+".o"
-	if err := os.WriteFile(c, []byte(src), 0o600); err != nil {
-		t.Fatal(err)
+	work := t.TempDir()
+	s, o := filepath.Join(work, "stubs.s"), filepath.Join(work, "runtime.o")
+	cc := []string{compilers[arch], "-O1", "-dp", "-fno-ipa-ra"}
+	asm := run(append(append(cc, "-S", "-o", "-", "testdata/"+name+".c"), flags...)...)
+	var out bytes.Buffer
+	if r, err := stub.Insert(&out, asm, stub.Options{Arch: arch}); err != nil || len(r.Skipped) != 0 {
+		t.Fatalf("%s for %s: %v, no stubs in %v", name, arch, err, r.Skipped)
 	}
-	rt, err := runtime.Object(testArch)
+	rt, err := runtime.Object(arch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(o, rt, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if testArch != "amd64" {
-		emulator, cc := foreign(t, testArch)
-		if !slices.Contains(flags, "-static-pie") {
-			cc = append(cc, "-static") // a guest has no libraries
-		}
-		run(append(append(cc, "-O1", "-o", bin, c, o, "-pthread"), flags...)...)
-		script := "#!/bin/sh\nexec " + emulator + " '" + bin + "' \"$@\"\n"
-		if err := os.WriteFile(bin+".sh", []byte(script), 0o700); err != nil {
+	for file, content := range map[string][]byte{s: out.Bytes(), o: rt} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return bin + ".sh"
 	}
-	asm := run(append([]string{"gcc", "-O1", "-dp", "-fno-ipa-ra", "-S", "-o", "-", c}, flags...)...)
-	var out bytes.Buffer
-	if _, err := stub.Insert(&out, asm, stub.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(s, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run(append([]string{"gcc", "-o", bin, s, o, "-pthread"}, flags...)...)
+	run(append([]string{compilers[arch], "-o", bin, s, o, "-pthread"}, flags...)...)
 	return bin
 }
 
-// foreign returns the emulator and the compiler for another processor, with trace points that are written by hand and called by
-// -finstrument-functions. They follow the protocol as stubs do.
-func foreign(t *testing.T, arch string) (emulator string, cc []string) {
-	t.Helper()
-	points := "../inline/runtime/testdata/point_" + arch + ".S"
-	trace := []string{"-finstrument-functions", "-finstrument-functions-exclude-function-list=nag", points}
-	switch arch {
-	case "arm64":
-		return "qemu-aarch64", append([]string{"aarch64-linux-gnu-gcc"}, trace...)
-	case "arm":
-		return "qemu-arm", append([]string{"arm-linux-gnueabihf-gcc", "../inline/runtime/testdata/emulate_arm.c"}, trace...)
+// TestBuildForOtherProcessors builds the programs of all tests for arm64 and arm. Those that end by themselves must run
+// untraced. They can't be recorded here: under user emulation a program reads another counter than this recorder.
+func TestBuildForOtherProcessors(t *testing.T) {
+	sources, err := filepath.Glob("testdata/*.c")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no sources: %v", err)
 	}
-	t.Fatalf("no programs for %s", arch)
-	return "", nil
+	for arch, emulator := range map[string]string{"arm64": "qemu-aarch64", "arm": "qemu-arm"} {
+		dir := t.TempDir()
+		if testKeep != "" {
+			dir = filepath.Join(testKeep, arch)
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, source := range sources {
+			name := strings.TrimSuffix(filepath.Base(source), ".c")
+			compile(t, filepath.Join(dir, name), arch, name, "-static")
+		}
+		flags := []string{"-static-pie"}
+		if arch == "arm" { // Debian's libc for arm has no static PIE; the other instruction set in its place
+			flags = []string{"-static", "-marm"}
+		}
+		compile(t, filepath.Join(dir, "loop-static-pie"), arch, "loop", flags...)
+		for _, name := range []string{"loop", "loop-static-pie", "signals"} {
+			if out, err := exec.Command(emulator, filepath.Join(dir, name), "997").CombinedOutput(); err != nil {
+				t.Errorf("%s for %s: %v: %s", name, arch, err, out)
+			}
+		}
+	}
 }

@@ -28,15 +28,6 @@ func count(s inline.Segment) (entries, exits int) {
 	return
 }
 
-const loop = `
-#include <stdlib.h>
-#include <unistd.h>
-#include <stdio.h>
-__attribute__((noinline)) int leaf(int x) { __asm__ volatile(""); return x + 1; }
-int main(int argc, char **argv) { int n = atoi(argv[1]), s = 0; for (int i = 0; i < n; i++) s = leaf(s);
-  if (argc > 2) { puts("ready"); fflush(stdout); pause(); } return s != n; }
-`
-
 // drain collects every thread of a session whose processes are gone.
 func drain(t *testing.T, s *Session) []Segment {
 	t.Helper()
@@ -64,7 +55,7 @@ func drain(t *testing.T, s *Session) []Segment {
 
 func TestSessionKeepsRecordsOfADeadProcess(t *testing.T) {
 	for _, flags := range [][]string{nil, {"-static"}, {"-no-pie"}, {"-static-pie"}} {
-		bin := build(t, loop, flags...)
+		bin := build(t, "loop", flags...)
 		s, err := NewSession(runtime.PolicyMain, 1<<20)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +77,7 @@ func TestSessionKeepsRecordsOfADeadProcess(t *testing.T) {
 }
 
 func TestWrappedRingHoldsTheNewest(t *testing.T) {
-	bin := build(t, loop)
+	bin := build(t, "loop")
 	s, err := NewSession(runtime.PolicyMain, 4096)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +98,7 @@ func TestWrappedRingHoldsTheNewest(t *testing.T) {
 }
 
 func TestProgramRunsWithoutARecorder(t *testing.T) {
-	bin := build(t, loop)
+	bin := build(t, "loop")
 	if out, err := exec.Command(bin, "100").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -115,13 +106,7 @@ func TestProgramRunsWithoutARecorder(t *testing.T) {
 
 // TestAttach arms a running program that no recorder launched, and stops it where it does not answer: in pause().
 func TestAttach(t *testing.T) {
-	bin := build(t, `
-#include <unistd.h>
-#include <time.h>
-#include <stdio.h>
-__attribute__((noinline)) void beat(void) { struct timespec ts = {0, 1000000}; nanosleep(&ts, 0); }
-int main(void) { puts("ready"); fflush(stdout); for (;;) beat(); }
-`)
+	bin := build(t, "beat")
 	c := exec.Command(bin)
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -187,7 +172,7 @@ int main(void) { puts("ready"); fflush(stdout); for (;;) beat(); }
 }
 
 func TestKilledInTheMiddle(t *testing.T) {
-	bin := build(t, loop)
+	bin := build(t, "loop")
 	s, err := NewSession(runtime.PolicyMain, 1<<20)
 	if err != nil {
 		t.Fatal(err)
@@ -214,21 +199,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 }
 
 func TestThreadsAndForks(t *testing.T) {
-	bin := build(t, `
-#include <pthread.h>
-#include <stdlib.h>
-#include <unistd.h>
-#include <sys/wait.h>
-__attribute__((noinline)) int leaf(int x) { __asm__ volatile(""); return x + 1; }
-void *body(void *p) { int s = 0; for (int i = 0; i < 101; i++) s = leaf(s); return (void *)(long)s; }
-int main(void) {
-  pthread_t t[211];
-  for (int k = 0; k < 211; k++) if (pthread_create(&t[k], 0, body, 0)) return 2;
-  for (int k = 0; k < 211; k++) pthread_join(t[k], 0);
-  for (int k = 0; k < 7; k++) { pid_t p = fork(); if (!p) { body(0); if (k == 6) execl("/bin/true", "true", (char *)0); exit(0); }
-    int st; waitpid(p, &st, 0); if (st) return 3; }
-  return 0;
-}`)
+	bin := build(t, "threads")
 	s, err := NewSession(runtime.PolicyAll, 64<<10)
 	if err != nil {
 		t.Fatal(err)

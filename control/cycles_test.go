@@ -13,14 +13,7 @@ import (
 // the records must be whole: times that do not go back, entries and exits that pair, an end that is exact, and nothing
 // written behind it.
 func TestStartStopCycles(t *testing.T) {
-	bin := build(t, `
-#include <pthread.h>
-#include <stdio.h>
-__attribute__((noinline)) int leaf(int x) { __asm__ volatile(""); return x + 1; }
-__attribute__((noinline)) int pair(int x) { return leaf(x) + leaf(x + 1); }
-void *body(void *p) { volatile int s = 0; for (;;) s = pair(s); return p; }
-int main(void) { pthread_t t; for (int i = 0; i < 5; i++) pthread_create(&t, 0, body, 0); puts("ready"); fflush(stdout); body(0); }
-`)
+	bin := build(t, "cycles")
 	c := exec.Command(bin)
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -47,10 +40,7 @@ int main(void) { pthread_t t; for (int i = 0; i < 5; i++) pthread_create(&t, 0, 
 		}
 		time.Sleep(time.Millisecond)
 	}
-	cycles := 211
-	if testBin != "" {
-		cycles = 11 // a guest's processors are emulated
-	}
+	cycles := repeats(t, 211)
 	var records, exact int
 	begun := time.Now()
 	buf := make([]uint64, 8<<10)

@@ -12,10 +12,7 @@ import (
 // TestKilledWithinStubs kills a thread that does nothing but trace points, in a ring that it has filled many times: a
 // slot that it had reserved and not written holds a record of the lap before, which must not be taken for its last.
 func TestKilledWithinStubs(t *testing.T) {
-	bin := build(t, `
-#include <unistd.h>
-__attribute__((noinline)) int leaf(int x) { __asm__ volatile(""); return x + 1; }
-int main(void) { volatile int s = 0; while (s < 20011) s = leaf(s); write(1, "ready", 6); for (;;) s = leaf(s); }`)
+	bin := build(t, "killed")
 	dropped := 0
 	for round := range 31 {
 		s, err := NewSession(runtime.PolicyMain, 64<<10)
