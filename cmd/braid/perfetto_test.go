@@ -57,7 +57,7 @@ func checkPerfetto(t *testing.T, file string) *tptest.Trace {
 	must(t, "export", file, "-o", out)
 	tr := tptest.Open(t, out)
 	got := tr.Rows(t, `select p.pid, t.tid, count(*) from slice s join thread_track tt on tt.id = s.track_id
-		join thread t using (utid) join process p using (upid) where tt.name is null or tt.name not in ('fsync', 'major fault', 'reclaim')
+		join thread t using (utid) join process p using (upid) where tt.name is null or tt.name not in ('fsync', 'major faults', 'direct reclaim')
 		group by 1, 2`)
 	slices.Sort(got)
 	if want := calls(t, file); !slices.Equal(got, want) {
