@@ -91,7 +91,9 @@ func TestKnownProgram(t *testing.T) {
 			t.Errorf("%s: %d calls, %d cut, in %q", name, m.Calls, m.Cut, m.Module)
 		}
 		between(t, name+" wall", got.Wall, p.in.wall, p.out.wall, p.out.wall, 0)
-		gap := small + got.Unknown
+		// What the hypervisor takes, schedstat leaves out of every state; switches see the thread running on. Where in the
+		// program's time it fell is not known.
+		gap := small + got.Unknown + min(steal, p.in.wall/5)
 		if name == "write_and_sync" {
 			// The hypervisor does the I/O at the machine's own cost, and kernel workers take turns with the thread, in whose
 			// context tracepoints can be silent on a virtual machine (see the eBPF tests): a turn then counts as running.
