@@ -27,6 +27,7 @@ type Meta struct {
 	Pid     int               `json:"pid,omitempty"`     // of the target's first process
 	Exit    *Exit             `json:"exit,omitempty"`    // how it ended; nil if it was still running
 	Notes   []string          `json:"notes,omitempty"`   // for the user, e.g. "the target carries no stubs"
+	Trigger *Trigger          `json:"trigger,omitempty"` // why it was written out; nil if somebody asked for a recording
 }
 
 // Thumb reports whether the recording's programs may use the Thumb instruction set, where bit 0 of a function's pointer is
@@ -104,7 +105,8 @@ type Lost struct {
 	Hooks []string `json:"hooks,omitempty"`
 }
 
-// encodeJSON never fails for the types above, which hold no floats, channels or cycles.
+// encodeJSON never fails for the types of this package, which hold no channels or cycles, and no floats that JSON can
+// not say (Trigger.MarshalJSON).
 func encodeJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -32,12 +32,13 @@ const (
 	KindRing      Kind = 6 // Ring, binary
 	KindEvents    Kind = 7 // whole events of internal/kevent, binary
 	KindLost      Kind = 8 // Lost, JSON
+	KindSnapshot  Kind = 9 // Snapshot, JSON
 	KindEnd       Kind = 0xff
 )
 
 var kindNames = map[Kind]string{
 	KindMeta: "meta", KindClock: "clock", KindProcesses: "processes", KindModules: "modules",
-	KindSymbols: "symbols", KindRing: "ring", KindEvents: "kernel events", KindLost: "lost", KindEnd: "end",
+	KindSymbols: "symbols", KindRing: "ring", KindEvents: "kernel events", KindLost: "lost", KindSnapshot: "snapshot", KindEnd: "end",
 }
 
 // String is the kind's name, as in docs/format.md.

@@ -40,6 +40,7 @@ func FuzzReader(f *testing.F) {
 			func() error { _, err := r.Processes(); return err },
 			func() error { _, err := r.Modules(); return err },
 			func() error { _, err := r.Lost(); return err },
+			func() error { _, err := r.Snapshots(); return err },
 		} {
 			if err := read(); err != nil && !errors.Is(err, ErrNoSection) {
 				t.Fatal(err)
@@ -81,6 +82,7 @@ func FuzzSection(f *testing.F) {
 			func() error { _, err := r.Processes(); return err },
 			func() error { _, err := r.Modules(); return err },
 			func() error { _, err := r.Lost(); return err },
+			func() error { _, err := r.Snapshots(); return err },
 		} {
 			if err := read(); err != nil && !errors.Is(err, ErrNoSection) {
 				t.Fatal(err)
