@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"braid/bpf"
+	"braid/internal/capture"
 	"braid/internal/counter"
 	"braid/internal/kevent"
 	"braid/internal/tracefile"
@@ -36,7 +37,7 @@ func loadKernel(units []string, buffer int) (*kernelSide, error) {
 }
 
 // pump runs until the kernel side is stopped and everything has been written.
-func (k *kernelSide) pump(out *output) {
+func (k *kernelSide) pump(out *capture.Output) {
 	defer close(k.done)
 	buf := make([]byte, 0, 1<<20)
 	for {
@@ -52,7 +53,7 @@ func (k *kernelSide) pump(out *output) {
 				k.events++
 				rest = next
 			}
-			if out.do(func(w *tracefile.Writer) error { return w.WriteEvents(b) }) != nil {
+			if out.Do(func(w *tracefile.Writer) error { return w.WriteEvents(b) }) != nil {
 				return
 			}
 		}

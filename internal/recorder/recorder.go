@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"braid/control"
+	"braid/internal/capture"
 	"braid/internal/counter"
 	"braid/internal/tracefile"
 
@@ -69,7 +70,8 @@ func (e *StartError) Unwrap() error { return e.Err }
 // session of one recording.
 type recording struct {
 	o       Options
-	out     *output
+	out     *capture.Output
+	w       *tracefile.Writer
 	rings   *rings
 	kernel  *kernelSide
 	target  *target
@@ -91,7 +93,7 @@ func Run(o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recording{o: o, out: &output{w: w}, ended: make(chan struct{})}
+	r := &recording{o: o, out: capture.NewOutput(w), w: w, ended: make(chan struct{})}
 	r.rings = newRings(r.out, o)
 	r.res.Lost = map[string]uint64{}
 	if err := r.begin(); err != nil {
@@ -131,7 +133,7 @@ func (r *recording) note(s string) { r.meta.Notes = append(r.meta.Notes, s) }
 
 func (r *recording) attach() error {
 	pid := r.o.Pid
-	if gone(pid) {
+	if capture.Gone(pid) {
 		return fmt.Errorf("process %d does not exist", pid)
 	}
 	if r.kernel != nil {
@@ -139,8 +141,8 @@ func (r *recording) attach() error {
 			return err
 		}
 	}
-	r.initial.Processes = []tracefile.Process{describe(pid)}
-	r.initial.Threads = threadsOf(pid)
+	r.initial.Processes = []tracefile.Process{capture.Describe(pid)}
+	r.initial.Threads = capture.ThreadsOf(pid)
 	err := r.rings.attach(pid)
 	if errors.Is(err, control.ErrNoStubs) {
 		if r.kernel == nil {
@@ -153,7 +155,7 @@ func (r *recording) attach() error {
 		return err
 	}
 	go func() {
-		for !gone(pid) {
+		for !capture.Gone(pid) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		close(r.ended)
@@ -197,7 +199,7 @@ func (r *recording) start() error {
 		t.cmd.Wait()
 		return &StartError{t.cmd.ProcessState.ExitCode(), err} // 126 or 127, as Launched chose
 	}
-	r.initial.Processes = []tracefile.Process{describe(r.meta.Pid)}
+	r.initial.Processes = []tracefile.Process{capture.Describe(r.meta.Pid)}
 	go func() {
 		t.cmd.Wait()
 		close(r.ended)
@@ -210,7 +212,7 @@ func (r *recording) abandon() {
 		r.kernel.finish()
 	}
 	r.rings.close()
-	r.out.w.Abort()
+	r.w.Abort()
 }
 
 func (r *recording) loop() {
@@ -237,17 +239,17 @@ func (r *recording) loop() {
 			continue
 		case <-tick.C:
 		}
-		if r.out.failed() != nil {
+		if r.out.Failed() != nil {
 			return // the disk is full, say: stop disturbing the target
 		}
 		if err := r.rings.poll(); err != nil {
-			r.out.do(func(*tracefile.Writer) error { return err })
+			r.out.Do(func(*tracefile.Writer) error { return err })
 			return
 		}
 		if time.Since(sampled) >= samplePeriod {
 			sampled = time.Now()
 			if err := r.sample(); err != nil {
-				r.out.do(func(*tracefile.Writer) error { return err })
+				r.out.Do(func(*tracefile.Writer) error { return err })
 				return
 			}
 		}
@@ -267,33 +269,33 @@ func (r *recording) end() error {
 	}
 	serr := r.sample()
 	r.finishResult()
-	werr := r.rings.writeNames()
-	for _, s := range r.rings.ambiguous {
+	werr := r.rings.names.Write(r.out)
+	for _, s := range r.rings.names.Ambiguous {
 		r.note(s)
 	}
 	r.res.Notes = r.meta.Notes
 	r.rings.close()
 	if werr == nil {
-		werr = r.out.do(r.writeRest)
+		werr = r.out.Do(r.writeRest)
 	}
 	if rerr != nil && errors.Is(werr, rerr) {
 		werr = nil // say it once
 	}
 	if err := errors.Join(rerr, kerr, serr, werr); err != nil {
-		r.out.w.Abort()
+		r.w.Abort()
 		return err
 	}
-	if err := r.out.w.Close(); err != nil {
+	if err := r.w.Close(); err != nil {
 		return err
 	}
-	r.res.Bytes = r.out.w.Size()
+	r.res.Bytes = r.w.Size()
 	return nil
 }
 
 func (r *recording) finishResult() {
 	r.res.Records, r.res.Threads, r.res.Wrapped = r.rings.slots, len(r.rings.threads), r.rings.wrapped
 	maps.Copy(r.res.Lost, r.rings.lost)
-	if r.target != nil && len(r.rings.procs) == 0 {
+	if r.target != nil && len(r.rings.names.Procs) == 0 {
 		r.noStubs()
 	}
 	if r.rings.late > 0 {
@@ -315,10 +317,10 @@ func (r *recording) finishResult() {
 
 func (r *recording) writeRest(w *tracefile.Writer) error {
 	r.meta.End = instant()
-	for _, p := range r.rings.procs {
-		known := slices.ContainsFunc(r.initial.Processes, func(q tracefile.Process) bool { return q.Pid == p.pid })
-		if p.info.Name != "" || !known { // it had gone before it could be described
-			r.initial.Processes = append(r.initial.Processes, p.info)
+	for _, p := range r.rings.names.Procs {
+		known := slices.ContainsFunc(r.initial.Processes, func(q tracefile.Process) bool { return q.Pid == p.Pid })
+		if p.Info.Name != "" || !known { // it had gone before it could be described
+			r.initial.Processes = append(r.initial.Processes, p.Info)
 		}
 	}
 	for _, step := range []func() error{
@@ -342,7 +344,7 @@ func (r *recording) sample() error {
 	}
 	r.clock = append(r.clock, tracefile.ClockSample{Before: s.Before, After: s.After, BootNs: s.Boottime})
 	if len(r.clock) == samplesKept {
-		return r.out.do(r.writeClock)
+		return r.out.Do(r.writeClock)
 	}
 	return nil
 }

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"braid/control"
-	"braid/inline"
+	"braid/internal/capture"
 	"braid/internal/tracefile"
 )
 
 // rings is the methods' side of a recording: the areas of all traced processes. One goroutine.
 type rings struct {
-	out     *output
+	out     *capture.Output
 	choose  Threads
 	bytes   uint64
 	session *control.Session
@@ -24,8 +24,8 @@ type rings struct {
 	gone    map[*control.Area]time.Time // when their processes were found to have ended
 	buf     []uint64
 
-	procs    []*process // in the order in which they were met
-	byArea   map[*control.Area]*process
+	names    capture.Names
+	byArea   map[*control.Area]*capture.Process
 	latest   map[int]*control.Area // by process id: where it is now
 	segments map[int]uint32        // by tid: how many segments it has
 	slots    uint64
@@ -33,25 +33,12 @@ type rings struct {
 	threads  map[int]struct{} // with records
 	lost     map[string]uint64
 	late     int // unanswered at the end
-	// ambiguous says, for the user, which modules' methods can't be told apart or have no names.
-	ambiguous []string
-	held      map[string]*os.File // the modules' files, by heldKey; nil where one could not be opened
 }
 
-// process is what is remembered of a process, and of each program that it executed, when its area is gone.
-type process struct {
-	pid, parent int
-	since       uint64 // counter when it began with this program; 0: it is its first
-	modules     []control.Module
-	used        map[uint32]struct{} // low words of method pointers seen in its rings
-	wide        map[uint64]struct{} // whole method pointers
-	info        tracefile.Process
-}
-
-func newRings(out *output, o Options) *rings {
-	return &rings{out: out, choose: o.Threads, bytes: o.RingBytes, gone: map[*control.Area]time.Time{}, byArea: map[*control.Area]*process{},
+func newRings(out *capture.Output, o Options) *rings {
+	return &rings{out: out, choose: o.Threads, bytes: o.RingBytes, gone: map[*control.Area]time.Time{}, byArea: map[*control.Area]*capture.Process{},
 		latest: map[int]*control.Area{}, segments: map[int]uint32{},
-		threads: map[int]struct{}{}, lost: map[string]uint64{}, held: map[string]*os.File{}}
+		threads: map[int]struct{}{}, lost: map[string]uint64{}, names: capture.Names{Files: capture.NewFiles()}}
 }
 
 // poll finds new processes and threads, notes where quiet ones are, and empties the rings of ended ones. The caller
@@ -95,8 +82,8 @@ func (r *rings) expired(a *control.Area) bool {
 
 // look does one area's part of poll and reports whether its process has left it and all that it recorded written.
 func (r *rings) look(a *control.Area) (ended bool, err error) {
-	ended = r.left(a) || gone(a.Pid()) // before the threads are looked at: what it wrote is all there then
-	r.remember(a)
+	ended = r.left(a) || capture.Gone(a.Pid()) // before the threads are looked at: what it wrote is all there then
+	r.names.Files.Remember(r.byArea[a], a)
 	for _, t := range a.Threads() {
 		if !t.On() {
 			if !t.Recorded() && t.Exiting() {
@@ -124,10 +111,10 @@ func (r *rings) look(a *control.Area) (ended bool, err error) {
 // left reports whether the process has executed another traced program, and has an area there.
 func (r *rings) left(a *control.Area) bool {
 	next := r.latest[a.Pid()]
-	if next == nil || next == a || r.byArea[next].since == 0 {
+	if next == nil || next == a || r.byArea[next].Since == 0 {
 		return false
 	}
-	a.End(r.byArea[next].since)
+	a.End(r.byArea[next].Since)
 	return true
 }
 
@@ -188,15 +175,11 @@ func (r *rings) follow() {
 
 // meet takes up a new area. A process that has left the one that it had has executed another program.
 func (r *rings) meet(a *control.Area) {
-	p := &process{pid: a.Pid(), parent: a.Parent(), used: map[uint32]struct{}{}, wide: map[uint64]struct{}{}}
-	p.info = describe(a.Pid())
-	if p.info.PPid == 0 {
-		p.info.PPid = a.Parent()
-	}
+	p := capture.NewProcess(a.Pid(), a.Parent())
 	if old := r.latest[a.Pid()]; old != nil && (r.byArea[old] == nil || old.Left()) {
-		p.since = a.Started()
+		p.Since = a.Started()
 	}
-	r.procs = append(r.procs, p)
+	r.names.Procs = append(r.names.Procs, p)
 	r.byArea[a], r.latest[a.Pid()] = p, a
 }
 
@@ -214,50 +197,17 @@ func (r *rings) collect(a *control.Area, t *control.Thread) error {
 		r.buf = s.Slots[:0]
 	}
 	p := r.byArea[a]
-	scan(p, s.Slots)
+	p.Scan(s.Slots)
 	r.slots += uint64(len(s.Slots))
 	if len(s.Slots) > 0 {
 		r.threads[t.Tid] = struct{}{}
 	}
-	g := &tracefile.Ring{Pid: uint32(a.Pid()), Tid: uint32(t.Tid), Sequence: r.segments[t.Tid], Begin: s.Begin, End: s.End,
-		DroppedNewest: uint64(s.DroppedNewest), DroppedOldest: uint64(s.Dropped), Anchors: s.Anchors, Slots: s.Slots}
-	copy(g.Name[:], t.Name())
-	for f, on := range map[tracefile.RingFlags]bool{tracefile.RingComplete: s.Complete, tracefile.RingExited: s.Gone,
-		tracefile.RingExactEnd: s.Exact, tracefile.RingProcessGone: s.Gone && gone(a.Pid())} {
-		if on {
-			g.Flags |= f
-		}
-	}
+	g := p.Ring(t, &s, r.segments[t.Tid])
 	if !s.Complete {
 		r.wrapped++
 	}
 	r.segments[t.Tid]++
-	return r.out.do(func(w *tracefile.Writer) error { return w.WriteRing(g) })
-}
-
-func gone(pid int) bool {
-	_, err := os.Lstat("/proc/" + strconv.Itoa(pid))
-	return err != nil
-}
-
-// scan notes the method pointers in a ring, so that the trace file carries the names that it needs and no more.
-func scan(p *process, slots []uint64) {
-	var last [256]uint32 // most calls go to few methods
-	for i, v := range slots {
-		switch w := uint32(v); {
-		case w == inline.WordExit:
-		case w == inline.WordEntryWide || w == inline.WordResumed:
-			if i > 0 {
-				p.wide[slots[i-1]] = struct{}{}
-			}
-		case w <= inline.WordReservedMax: // a framed record's method is the low half of the slot before
-		default:
-			if c := &last[(w>>2^w>>10)&255]; *c != w {
-				*c = w
-				p.used[w] = struct{}{}
-			}
-		}
-	}
+	return r.out.Do(func(w *tracefile.Writer) error { return w.WriteRing(g) })
 }
 
 // finish stops every thread and writes what they recorded.
@@ -277,7 +227,7 @@ func (r *rings) finish() error {
 	}
 	r.late = control.StopAll(there, patience)
 	for _, a := range r.areas {
-		r.remember(a)
+		r.names.Files.Remember(r.byArea[a], a)
 		for _, t := range a.Threads() {
 			if t.Recorded() {
 				if err := r.collect(a, t); err != nil && first == nil {
@@ -301,7 +251,7 @@ func (r *rings) close() {
 		a.Close()
 	}
 	r.areas = nil
-	r.letGo()
+	r.names.Files.Close()
 	if r.session != nil {
 		r.session.Disarm()
 		r.session.Close()
@@ -317,7 +267,7 @@ func (r *rings) attach(pid int) error {
 	r.areas = as
 	for _, a := range as {
 		r.meet(a)
-		r.remember(a)
+		r.names.Files.Remember(r.byArea[a], a)
 		for _, t := range a.Threads() {
 			if !t.On() {
 				t.Release() // what an earlier recorder left behind

@@ -1,4 +1,4 @@
-package recorder
+package capture
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 	"braid/internal/tracefile"
 )
 
-// describe reads what /proc says of a process; what can't be read stays empty, as it may be gone.
-func describe(pid int) tracefile.Process {
+// Describe reads what /proc says of a process; what can't be read stays empty, as it may be gone.
+func Describe(pid int) tracefile.Process {
 	p := tracefile.Process{Pid: pid}
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	if b, err := os.ReadFile(dir + "comm"); err == nil {
@@ -42,8 +42,8 @@ func stat(path string) []string {
 	return strings.Fields(string(b[i+1:]))
 }
 
-// threadsOf reads what every thread of a process is doing right now: where the kernel side begins.
-func threadsOf(pid int) []tracefile.Thread {
+// ThreadsOf reads what every thread of a process is doing right now: where the kernel side begins.
+func ThreadsOf(pid int) []tracefile.Thread {
 	dir := fmt.Sprintf("/proc/%d/task/", pid)
 	es, err := os.ReadDir(dir)
 	if err != nil {
@@ -66,4 +66,10 @@ func threadsOf(pid int) []tracefile.Thread {
 		out = append(out, t)
 	}
 	return out
+}
+
+// Gone reports whether there is no process of this id any more.
+func Gone(pid int) bool {
+	_, err := os.Lstat("/proc/" + strconv.Itoa(pid))
+	return err != nil
 }

@@ -1,4 +1,4 @@
-package recorder
+package capture
 
 import (
 	"cmp"
@@ -13,15 +13,23 @@ import (
 	"braid/symbols"
 )
 
-// writeNames writes the modules of all traced processes and the names of the methods that their rings mention. A process
+// Names are the processes of one trace file.
+type Names struct {
+	Files *Files
+	Procs []*Process // in the order in which they were met
+	// Ambiguous says, for the user, whose methods can't be named, or not always be told apart. Write fills it.
+	Ambiguous []string
+}
+
+// Write writes the modules of all traced processes and the names of the methods that their rings mention. A process
 // with the same modules as the one it was forked from has none of its own in the file: its parent's serve.
-func (r *rings) writeNames() error {
+func (n *Names) Write(out *Output) error {
 	var mods []tracefile.Module
 	var syms []tracefile.Symbol
-	procs := slices.SortedStableFunc(slices.Values(r.procs), func(a, b *process) int { return cmp.Compare(a.pid, b.pid) })
+	procs := slices.SortedStableFunc(slices.Values(n.Procs), func(a, b *Process) int { return cmp.Compare(a.Pid, b.Pid) })
 	for _, p := range procs { // what a child used, its parent's table must name
-		if r.shares(p) {
-			q := r.origin(p)
+		if n.shares(p) {
+			q := n.origin(p)
 			for w := range p.used {
 				q.used[w] = struct{}{}
 			}
@@ -31,17 +39,17 @@ func (r *rings) writeNames() error {
 		}
 	}
 	for _, p := range procs {
-		if r.shares(p) || len(p.modules) == 0 {
+		if n.shares(p) || len(p.Modules) == 0 {
 			continue
 		}
-		m, s, ambiguous := r.names(p, uint32(len(mods)))
+		m, s, ambiguous := n.names(p, uint32(len(mods)))
 		mods, syms = append(mods, m...), append(syms, s...)
-		r.ambiguous = append(r.ambiguous, ambiguous...)
+		n.Ambiguous = append(n.Ambiguous, ambiguous...)
 	}
 	if len(mods) == 0 {
 		return nil
 	}
-	return r.out.do(func(w *tracefile.Writer) error {
+	return out.Do(func(w *tracefile.Writer) error {
 		if err := w.WriteModules(mods); err != nil {
 			return err
 		}
@@ -51,15 +59,15 @@ func (r *rings) writeNames() error {
 
 // shares reports whether a process's modules are those of the process that it was forked from, and neither has executed
 // another program since.
-func (r *rings) shares(p *process) bool {
-	q := r.only(p.parent)
-	return q != nil && q != p && p == r.only(p.pid) && sameModules(p.modules, q.modules)
+func (n *Names) shares(p *Process) bool {
+	q := n.only(p.Parent)
+	return q != nil && q != p && p == n.only(p.Pid) && sameModules(p.Modules, q.Modules)
 }
 
 // only is a process that has executed no other program while it was traced, or nil.
-func (r *rings) only(pid int) (p *process) {
-	for _, q := range r.procs {
-		if q.pid != pid {
+func (n *Names) only(pid int) (p *Process) {
+	for _, q := range n.Procs {
+		if q.Pid != pid {
 			continue
 		}
 		if p != nil {
@@ -70,12 +78,12 @@ func (r *rings) only(pid int) (p *process) {
 	return p
 }
 
-func (r *rings) origin(p *process) *process {
-	for range len(r.procs) {
-		if !r.shares(p) {
+func (n *Names) origin(p *Process) *Process {
+	for range len(n.Procs) {
+		if !n.shares(p) {
 			break
 		}
-		p = r.only(p.parent)
+		p = n.only(p.Parent)
 	}
 	return p
 }
@@ -86,27 +94,27 @@ func sameModules(a, b []control.Module) bool {
 
 // names resolves what one process used. first is the index of its first module in the file. ambiguous says, for the user,
 // whose methods can not be named, or not always be told apart.
-func (r *rings) names(p *process, first uint32) (mods []tracefile.Module, syms []tracefile.Symbol, ambiguous []string) {
+func (n *Names) names(p *Process, first uint32) (mods []tracefile.Module, syms []tracefile.Symbol, ambiguous []string) {
 	var in []symbols.Module
-	for _, m := range p.modules {
+	for _, m := range p.Modules {
 		s := p.described(m)
-		s.Held = r.held[heldKey(m)]
+		s.Held = n.Files.held[heldKey(m)]
 		in = append(in, s)
 	}
 	table := symbols.NewTable(in, symbols.Options{})
 	for _, c := range table.Collisions() {
-		if c.Shared > 0 && together(p.modules[c.A], p.modules[c.B]) {
+		if c.Shared > 0 && together(p.Modules[c.A], p.Modules[c.B]) {
 			ambiguous = append(ambiguous, fmt.Sprintf("%s and %s have %d methods whose addresses differ by a multiple of 4 GiB: records can't tell them apart",
-				p.modules[c.A].Path, p.modules[c.B].Path, c.Shared))
+				p.Modules[c.A].Path, p.Modules[c.B].Path, c.Shared))
 		}
 	}
 	for i, info := range table.Modules() {
-		m := tracefile.Module{Pid: p.pid, Since: p.since, Path: p.modules[i].Path, BuildID: hex.EncodeToString(p.modules[i].BuildID),
-			Bias: p.modules[i].Bias, Start: p.modules[i].Low, End: p.modules[i].High, Instrumented: true,
-			Loaded: p.modules[i].Loaded, Unloaded: p.modules[i].Unloaded}
+		m := tracefile.Module{Pid: p.Pid, Since: p.Since, Path: p.Modules[i].Path, BuildID: hex.EncodeToString(p.Modules[i].BuildID),
+			Bias: p.Modules[i].Bias, Start: p.Modules[i].Low, End: p.Modules[i].High, Instrumented: true,
+			Loaded: p.Modules[i].Loaded, Unloaded: p.Modules[i].Unloaded}
 		if info.Err != nil {
 			m.Unresolved = info.Err.Error()
-			if p.modules[i].Unloaded != 0 && errors.Is(info.Err, os.ErrNotExist) || errors.Is(info.Err, symbols.ErrDeleted) {
+			if p.Modules[i].Unloaded != 0 && errors.Is(info.Err, os.ErrNotExist) || errors.Is(info.Err, symbols.ErrDeleted) {
 				ambiguous = append(ambiguous, fmt.Sprintf("%s was closed and deleted before braid had seen it: its methods have no names", m.Path))
 			}
 		}
@@ -149,11 +157,11 @@ func together(a, b control.Module) bool {
 
 // again lists, for each module, the later ones that are the same library at the same place once more. They need its
 // symbols too: another library may have been there in between.
-func (p *process) again() map[int][]int {
+func (p *Process) again() map[int][]int {
 	all := map[int][]int{}
-	for i := range p.modules {
+	for i := range p.Modules {
 		for j := range i {
-			if sameModule(p.modules[i], p.modules[j]) {
+			if sameModule(p.Modules[i], p.Modules[j]) {
 				all[j] = append(all[j], i)
 				break
 			}

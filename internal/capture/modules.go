@@ -1,0 +1,82 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/hex"
+	"os"
+
+	"braid/control"
+	"braid/symbols"
+)
+
+// maxHeld bounds the files that are kept open for their symbols.
+const maxHeld = 256
+
+// Files are the modules' files of all processes, kept open for their symbols: a library may be closed and its file deleted
+// before its methods are named. Not for use by several goroutines at a time.
+type Files struct {
+	held map[string]*os.File // by heldKey; nil where one could not be opened
+}
+
+// NewFiles returns an empty set.
+func NewFiles() *Files { return &Files{held: map[string]*os.File{}} }
+
+// Remember keeps what is needed of a process after its end, and of its libraries after theirs. Call it at each poll.
+func (f *Files) Remember(p *Process, a *control.Area) {
+	for _, m := range a.Modules() {
+		if p.note(m) {
+			f.hold(p, m)
+		}
+	}
+}
+
+// note takes over what the program says of a module, and reports whether it was not known. The program uses a module's
+// entry again when the same library comes back to the same place.
+func (p *Process) note(m control.Module) (fresh bool) {
+	for i := range p.Modules {
+		if old := &p.Modules[i]; old.Loaded == m.Loaded && sameModule(*old, m) {
+			old.Unloaded = m.Unloaded
+			return false
+		}
+	}
+	p.Modules = append(p.Modules, m)
+	return true
+}
+
+func sameModule(a, b control.Module) bool {
+	return a.Path == b.Path && a.Bias == b.Bias && bytes.Equal(a.BuildID, b.BuildID)
+}
+
+func heldKey(m control.Module) string { return hex.EncodeToString(m.BuildID) + m.Path }
+
+// hold opens a new module's file while it is there. One that has gone already is reported with its module.
+func (f *Files) hold(p *Process, m control.Module) {
+	key := heldKey(m)
+	if _, ok := f.held[key]; ok || len(f.held) >= maxHeld {
+		return
+	}
+	file, err := symbols.Hold(p.described(m))
+	if err != nil {
+		file = nil
+	}
+	if file != nil || m.Unloaded != 0 {
+		f.held[key] = file
+	}
+}
+
+// described is a module as the symbols package takes it.
+func (p *Process) described(m control.Module) symbols.Module {
+	s := symbols.Registered(m.Path, m.Bias, m.BuildID)
+	s.Pid, s.Ranges = p.Pid, []symbols.Range{{Start: m.Low, End: m.High}}
+	return s
+}
+
+// Close closes the files.
+func (f *Files) Close() {
+	for _, file := range f.held {
+		if file != nil {
+			file.Close()
+		}
+	}
+	clear(f.held)
+}
