@@ -28,6 +28,8 @@ const (
 	fsyncSize      = 24
 	majorFaultSize = 24
 	reclaimSize    = 16
+	announceSize   = 40
+	firedSize      = 32
 	lostSize       = 48
 )
 
@@ -48,6 +50,8 @@ var bodySizes = [256]uint8{
 	KindFsync:      fsyncSize,
 	KindMajorFault: majorFaultSize,
 	KindReclaim:    reclaimSize,
+	KindAnnounce:   announceSize,
+	KindFired:      firedSize,
 	KindLost:       lostSize,
 }
 
@@ -181,6 +185,21 @@ func DecodeMajorFault(b []byte) MajorFault {
 func DecodeReclaim(b []byte) Reclaim {
 	b = b[:reclaimSize]
 	return Reclaim{StartNs: u64(b, 0), Tgid: u32(b, 8), Reclaimed: u32(b, 12)}
+}
+
+// DecodeAnnounce reads KindAnnounce's body.
+func DecodeAnnounce(b []byte) Announce {
+	b = b[:announceSize]
+	return Announce{
+		Cgroup: u64(b, 0), Tgid: u32(b, 8), ParentTgid: u32(b, 12), UID: u32(b, 16), What: Announcement(b[20]),
+		Comm: [16]byte(b[24:40]),
+	}
+}
+
+// DecodeFired reads KindFired's body.
+func DecodeFired(b []byte) Fired {
+	b = b[:firedSize]
+	return Fired{Value: u64(b, 0), Limit: u64(b, 8), Suppressed: u64(b, 16), Tgid: u32(b, 24), What: Limit(b[28])}
 }
 
 // DecodeLost decodes a KindLost body.

@@ -131,6 +131,27 @@ func AppendReclaim(b []byte, h Header, e Reclaim) []byte {
 	return put32(b, e.Reclaimed)
 }
 
+// AppendAnnounce appends a KindAnnounce event.
+func AppendAnnounce(b []byte, h Header, e Announce) []byte {
+	b = appendHeader(b, h, KindAnnounce)
+	b = put64(b, e.Cgroup)
+	b = put32(b, e.Tgid)
+	b = put32(b, e.ParentTgid)
+	b = put32(b, e.UID)
+	b = append(b, byte(e.What), 0, 0, 0)
+	return append(b, e.Comm[:]...)
+}
+
+// AppendFired appends a KindFired event.
+func AppendFired(b []byte, h Header, e Fired) []byte {
+	b = appendHeader(b, h, KindFired)
+	b = put64(b, e.Value)
+	b = put64(b, e.Limit)
+	b = put64(b, e.Suppressed)
+	b = put32(b, e.Tgid)
+	return append(b, byte(e.What), 0, 0, 0)
+}
+
 // AppendLost appends a KindLost event.
 func AppendLost(b []byte, h Header, e Lost) []byte {
 	b = appendHeader(b, h, KindLost)

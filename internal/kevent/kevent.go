@@ -24,6 +24,8 @@ const (
 	KindFsync      Kind = 18 // an fsync-family call returned; the header's time is its end
 	KindMajorFault Kind = 19 // a major page fault ended; the header's time is its end
 	KindReclaim    Kind = 20 // direct reclaim ended; the header's time is its end
+	KindAnnounce   Kind = 24 // a process that matches, or is known, began, changed or ended
+	KindFired      Kind = 25 // a process went over one of its limits
 	KindLost       Kind = 32 // the recorder noticed that something was lost; not from the kernel
 )
 
@@ -54,6 +56,8 @@ const (
 	// FlagIndirect, on KindRqIssue: issued by a kernel thread while a traced thread was within an fsync-family call;
 	// Header.Tid is the kernel thread. Its KindRqComplete carries it as well.
 	FlagIndirect uint8 = 1 << 0
+	// FlagMatch, on KindAnnounce: the process is one of those that were asked for, as it is now.
+	FlagMatch uint8 = 1 << 0
 	// FlagIOWait, on KindSwitch: the outgoing thread waits for I/O (task_struct.in_iowait).
 	FlagIOWait uint8 = 1 << 3
 )
@@ -201,6 +205,55 @@ type Reclaim struct {
 	Tgid      uint32
 	Reclaimed uint32 // pages
 } // 16 bytes
+
+// Announcement says what an Announce event tells of a process.
+type Announcement uint8
+
+// The announcements.
+const (
+	AnnounceFork   Announcement = 0 // it was created, by a process that is known or as one that matches
+	AnnounceExec   Announcement = 1 // it executed a program
+	AnnounceRename Announcement = 2 // its main thread changed its name, other than by executing a program
+	AnnounceExit   Announcement = 3 // its last thread ended
+)
+
+// Announce is KindAnnounce's body; Header.Tid is the process's thread that did it, on AnnounceFork its first one.
+type Announce struct {
+	Cgroup     uint64 // its cgroup's id in the version 2 hierarchy: the inode of its folder
+	Tgid       uint32
+	ParentTgid uint32
+	UID        uint32 // effective, as the initial user namespace has it
+	What       Announcement
+	_          [3]uint8
+	Comm       [16]byte // of the thread; on AnnounceRename the new one
+} // 40 bytes
+
+// Limit says which of a process's limits a Fired event is about.
+type Limit uint8
+
+// The limits. All but LimitMajorFaults are durations, known at their end.
+const (
+	LimitRunQueue    Limit = 0 // a thread was runnable and got no CPU
+	LimitSleeping    Limit = 1 // a thread slept, until it was woken
+	LimitBlocked     Limit = 2 // a thread was blocked (uninterruptible), until it was woken
+	LimitBlockIO     Limit = 3 // a block request, from its issue to its completion; Header.Tid is its owner
+	LimitFsync       Limit = 4 // an fsync-family call
+	LimitReclaim     Limit = 5 // direct reclaim
+	LimitMajorFaults Limit = 6 // major faults of the process within a second
+)
+
+// Limits is how many limits there are.
+const Limits = 7
+
+// Fired is KindFired's body; Header.Tid is the thread, Header.Time when the limit was known to be exceeded.
+type Fired struct {
+	Value      uint64 // ns; with LimitMajorFaults, faults
+	Limit      uint64 // what Value is greater than
+	Suppressed uint64 // how often this limit was exceeded and not told, for the cooldown's sake, since its process was added
+	Tgid       uint32
+	What       Limit
+	_          [3]uint8
+} // 32 bytes
 
 // Lost is KindLost's body: between SinceNs and the header's time, Count events were lost for the reason that Name, a
 // loss counter of package bpf, gives. The recorder writes it into the stream when a counter has grown; Header.Tid is 0.

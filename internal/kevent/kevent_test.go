@@ -126,6 +126,20 @@ var sample = []struct {
 		`reclaim tid=101 tgid=100 ns=345 pages=37`,
 	},
 	{
+		KindAnnounce, FlagMatch,
+		Announce{Cgroup: 1 << 33, Tgid: 100, ParentTgid: 99, UID: 10107, What: AnnounceRename, Comm: comm("com.example")},
+		func(b []byte, h Header, e any) []byte { return AppendAnnounce(b, h, e.(Announce)) },
+		func(b []byte) any { return DecodeAnnounce(b) },
+		`announce tid=101 what=rename tgid=100 parent=99 uid=10107 cgroup=8589934592 comm="com.example" match`,
+	},
+	{
+		KindFired, 0,
+		Fired{Value: 10_000_001, Limit: 10_000_000, Suppressed: 3, Tgid: 100, What: LimitFsync},
+		func(b []byte, h Header, e any) []byte { return AppendFired(b, h, e.(Fired)) },
+		func(b []byte) any { return DecodeFired(b) },
+		`fired tid=101 what=fsync tgid=100 value=10000001 limit=10000000 suppressed=3`,
+	},
+	{
 		KindLost, 0,
 		Lost{SinceNs: 12_000_000_000, Count: 53, Name: [32]byte([]byte("kernel_ring_full_switch\x00\x00\x00\x00\x00\x00\x00\x00\x00"))},
 		func(b []byte, h Header, e any) []byte { return AppendLost(b, h, e.(Lost)) },
@@ -135,7 +149,7 @@ var sample = []struct {
 }
 
 // padding is left out: encoders write 0 there.
-var noPadding = cmpopts.IgnoreUnexported(Waking{}, Fork{}, Exit{}, Rename{}, Rq{}, MajorFault{})
+var noPadding = cmpopts.IgnoreUnexported(Waking{}, Fork{}, Exit{}, Rename{}, Rq{}, MajorFault{}, Announce{}, Fired{})
 
 func TestRoundTrip(t *testing.T) {
 	seen := map[Kind]bool{}

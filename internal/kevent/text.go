@@ -20,6 +20,8 @@ var kindNames = map[Kind]string{
 	KindFsync:      "fsync",
 	KindMajorFault: "major_fault",
 	KindReclaim:    "reclaim",
+	KindAnnounce:   "announce",
+	KindFired:      "fired",
 	KindLost:       "lost",
 }
 
@@ -63,6 +65,39 @@ func (c SyncCall) String() string {
 		return callNames[c]
 	}
 	return "call" + strconv.Itoa(int(c))
+}
+
+var announcementNames = [...]string{
+	AnnounceFork:   "fork",
+	AnnounceExec:   "exec",
+	AnnounceRename: "rename",
+	AnnounceExit:   "exit",
+}
+
+// String returns the announcement's name.
+func (a Announcement) String() string {
+	if int(a) < len(announcementNames) {
+		return announcementNames[a]
+	}
+	return "announcement" + strconv.Itoa(int(a))
+}
+
+var limitNames = [Limits]string{
+	LimitRunQueue:    "run_queue",
+	LimitSleeping:    "sleeping",
+	LimitBlocked:     "blocked",
+	LimitBlockIO:     "block_io",
+	LimitFsync:       "fsync",
+	LimitReclaim:     "reclaim",
+	LimitMajorFaults: "major_faults",
+}
+
+// String returns the limit's name.
+func (l Limit) String() string {
+	if int(l) < len(limitNames) {
+		return limitNames[l]
+	}
+	return "limit" + strconv.Itoa(int(l))
 }
 
 // StateName returns a PrevState in the letters of ps and sched_switch: R running, S sleeping, D blocked, I idle
@@ -130,6 +165,13 @@ func AppendText(b []byte, h Header, body []byte) []byte {
 	case KindReclaim:
 		e := DecodeReclaim(body)
 		return fmt.Appendf(b, " tgid=%d ns=%d pages=%d", e.Tgid, since(h.Time, e.StartNs), e.Reclaimed)
+	case KindAnnounce:
+		e := DecodeAnnounce(body)
+		b = fmt.Appendf(b, " what=%s tgid=%d parent=%d uid=%d cgroup=%d comm=%q", e.What, e.Tgid, e.ParentTgid, e.UID, e.Cgroup, Comm(&e.Comm))
+		return appendFlag(b, h, FlagMatch, " match")
+	case KindFired:
+		e := DecodeFired(body)
+		return fmt.Appendf(b, " what=%s tgid=%d value=%d limit=%d suppressed=%d", e.What, e.Tgid, e.Value, e.Limit, e.Suppressed)
 	case KindLost:
 		e := DecodeLost(body)
 		return fmt.Appendf(b, " name=%q count=%d ns=%d", bytes.TrimRight(e.Name[:], "\x00"), e.Count, since(h.Time, e.SinceNs))
