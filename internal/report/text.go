@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"braid/internal/wording"
 )
 
 // Width is the number of columns that the text form keeps to.
@@ -41,13 +43,13 @@ func (r *Report) textThreads(w io.Writer) {
 	}
 	for i := range shown {
 		t := &shown[i]
-		fmt.Fprintf(w, "%7d %-13s %6s %6s", t.Tid, fit(printable(t.Name), 13), count(t.Records), duration(t.WallNs))
+		fmt.Fprintf(w, "%7d %-13s %6s %6s", t.Tid, wording.Fit(wording.Printable(t.Name), 13), wording.Count(t.Records), wording.Duration(t.WallNs))
 		for _, ns := range []int64{t.RunningNs, t.RunnableNs, t.SleepingNs, t.BlockedNs} {
 			if t.UnknownNs == t.WallNs {
 				fmt.Fprintf(w, " %10s", "-")
 				continue
 			}
-			fmt.Fprintf(w, " %6s %3d", duration(ns), percent(ns, t.WallNs))
+			fmt.Fprintf(w, " %6s %3d", wording.Duration(ns), wording.Percent(ns, t.WallNs))
 		}
 		fmt.Fprintln(w)
 	}
@@ -65,15 +67,15 @@ func (r *Report) textMethods(w io.Writer) {
 		"CALLS", "SELF", "RUNNING", "RUNNABLE", "SLEEPING", "BLOCKED", "TOTAL", "METHOD")
 	for i := range r.Methods {
 		m := &r.Methods[i]
-		fmt.Fprintf(w, "%6s %6s", count(m.Calls), duration(m.Self.WallNs))
+		fmt.Fprintf(w, "%6s %6s", wording.Count(m.Calls), wording.Duration(m.Self.WallNs))
 		for k, ns := range []int64{m.Self.RunningNs, m.Self.RunnableNs, m.Self.SleepingNs, m.Self.BlockedNs} {
-			text := duration(ns)
+			text := wording.Duration(ns)
 			if m.Self.UnknownNs == m.Self.WallNs {
 				text = "-"
 			}
 			fmt.Fprintf(w, " %*s", []int{7, 8, 8, 7}[k], text)
 		}
-		fmt.Fprintf(w, " %6s  %s\n", duration(m.Total.WallNs), shorten(printable(m.Name), Width-56))
+		fmt.Fprintf(w, " %6s  %s\n", wording.Duration(m.Total.WallNs), wording.Shorten(wording.Printable(m.Name), Width-56))
 	}
 	if r.hiddenMethods > 0 {
 		fmt.Fprintf(w, "%6s %d more methods\n", "", r.hiddenMethods)
@@ -96,14 +98,14 @@ func (r *Report) textIO(w io.Writer) {
 		fmt.Fprintf(w, "%-10s %-8s %8s %8s %8s %8s\n", "DEVICE", "REQUEST", "COUNT", "BYTES", "MEAN", "MAX")
 	}
 	for _, d := range r.IO {
-		fmt.Fprintf(w, "%-10s %-8s %8s %8s %8s %8s", d.Device, d.Op, count(d.Requests), size(d.Bytes), duration(d.MeanNs), duration(d.MaxNs))
+		fmt.Fprintf(w, "%-10s %-8s %8s %8s %8s %8s", d.Device, d.Op, wording.Count(d.Requests), wording.Size(d.Bytes), wording.Duration(d.MeanNs), wording.Duration(d.MaxNs))
 		if d.Failed > 0 {
 			fmt.Fprintf(w, "  %d failed", d.Failed)
 		}
 		fmt.Fprintln(w)
 	}
 	if fsyncs > 0 {
-		fmt.Fprintf(w, "fsync: %d calls, %s\n", fsyncs, duration(fsyncNs))
+		fmt.Fprintf(w, "fsync: %d calls, %s\n", fsyncs, wording.Duration(fsyncNs))
 	}
 	if faults > 0 {
 		fmt.Fprintf(w, "major faults: %d\n", faults)
@@ -113,7 +115,7 @@ func (r *Report) textIO(w io.Writer) {
 func (r *Report) textEnd(w io.Writer) {
 	fmt.Fprintln(w)
 	if r.Clock.FrequencyHz > 0 {
-		fmt.Fprintf(w, "clock: %s, %.3f MHz, error up to %s\n", r.Clock.Source, float64(r.Clock.FrequencyHz)/1e6, duration(r.Clock.MaxResidualNs))
+		fmt.Fprintf(w, "clock: %s, %.3f MHz, error up to %s\n", r.Clock.Source, float64(r.Clock.FrequencyHz)/1e6, wording.Duration(r.Clock.MaxResidualNs))
 	}
 	if r.Unresolved.Calls > 0 {
 		fmt.Fprintf(w, "unresolved: %.1f%% of calls, to %d methods without a name\n",
@@ -123,16 +125,16 @@ func (r *Report) textEnd(w io.Writer) {
 		fmt.Fprintf(w, "cut: %d calls began before or ended after what was recorded\n", r.CutCalls)
 	}
 	if r.Unwound.Calls > 0 {
-		wrap(w, fmt.Sprintf("unwound: %d calls ended without an exit, most of them of %s", r.Unwound.Calls, names(r.Unwound.Most)))
+		wording.Wrap(w, fmt.Sprintf("unwound: %d calls ended without an exit, most of them of %s", r.Unwound.Calls, names(r.Unwound.Most)), Width)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Lost)) {
-		fmt.Fprintf(w, "lost: %s %d\n", printable(name), r.Lost[name])
+		fmt.Fprintf(w, "lost: %s %d\n", wording.Printable(name), r.Lost[name])
 	}
 	for _, h := range r.Hooks {
-		wrap(w, "missing hook: "+printable(h))
+		wording.Wrap(w, "missing hook: "+wording.Printable(h), Width)
 	}
 	for _, n := range r.Notes {
-		wrap(w, "note: "+printable(n))
+		wording.Wrap(w, "note: "+wording.Printable(n), Width)
 	}
 }
 
@@ -140,7 +142,7 @@ func (r *Report) textEnd(w io.Writer) {
 func names(list []string) string {
 	short := make([]string, 0, len(list))
 	for _, n := range list {
-		short = append(short, shorten(printable(n), Width/2))
+		short = append(short, wording.Shorten(wording.Printable(n), Width/2))
 	}
 	return strings.Join(short, ", ")
 }

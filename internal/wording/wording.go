@@ -1,4 +1,5 @@
-package report
+// Package wording writes numbers and names for people: in few columns, and safe for a terminal.
+package wording
 
 import (
 	"fmt"
@@ -8,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// duration is a time in three digits and a unit, at most 6 columns.
-func duration(ns int64) string {
+// Duration is a time in three digits and a unit, at most 6 columns.
+func Duration(ns int64) string {
 	v := float64(ns)
 	switch {
 	case ns == 0:
@@ -37,8 +38,8 @@ func digits(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// count is a number in at most 6 columns.
-func count(n uint64) string {
+// Count is a number in at most 6 columns.
+func Count(n uint64) string {
 	v := float64(n)
 	switch {
 	case n < 1e6:
@@ -49,8 +50,8 @@ func count(n uint64) string {
 	return digits(v/1e9) + "G"
 }
 
-// size is a number of bytes in at most 7 columns.
-func size(n uint64) string {
+// Size is a number of bytes in at most 7 columns.
+func Size(n uint64) string {
 	v, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	if n < 1024 {
 		return fmt.Sprintf("%dB", n)
@@ -63,15 +64,16 @@ func size(n uint64) string {
 	return digits(v) + units[i]
 }
 
-func percent(part, whole int64) int64 {
+// Percent is part of whole in percent, rounded; 0 of nothing.
+func Percent(part, whole int64) int64 {
 	if whole <= 0 {
 		return 0
 	}
 	return int64(float64(part)/float64(whole)*100 + 0.5)
 }
 
-// printable replaces what a terminal could take for a command.
-func printable(s string) string {
+// Printable replaces what a terminal could take for a command.
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '?'
@@ -82,17 +84,17 @@ func printable(s string) string {
 
 const gap = "..."
 
-// fit cuts a text to n columns at its end.
-func fit(s string, n int) string {
+// Fit cuts a text to n columns at its end.
+func Fit(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}
 	return string([]rune(s)[:n])
 }
 
-// shorten makes a method's name fit n columns: first without its parameters, then without its template arguments,
+// Shorten makes a method's name fit n columns: first without its parameters, then without its template arguments,
 // then without its middle.
-func shorten(s string, n int) string {
+func Shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}
@@ -155,13 +157,13 @@ func withoutTemplates(s string) string {
 	return b.String()
 }
 
-// wrap writes a text in lines of Width columns, the later ones indented.
-func wrap(w io.Writer, s string) {
+// Wrap writes a text in lines of width columns, the later ones indented by two.
+func Wrap(w io.Writer, s string, width int) {
 	column := 0
 	for i, word := range strings.Fields(s) {
 		n := utf8.RuneCountInString(word)
 		switch {
-		case i > 0 && column+1+n > Width:
+		case i > 0 && column+1+n > width:
 			fmt.Fprint(w, "\n  ")
 			column = 2
 		case i > 0:
