@@ -134,7 +134,7 @@ func (t *Thread) Gone() bool {
 // RequestStop asks the thread to stop at its next trace point. It does not wait.
 func (t *Thread) RequestStop() {
 	if t.On() {
-		atomic.AndUint64(&t.block.Mask, ^runtime.CursorOn)
+		atomic.AndUint64(&t.block.Mask, ^runtime.MaskStop)
 	}
 	atomic.StoreUint32(&t.block.Want, 0)
 	atomic.CompareAndSwapUint64(&t.block.Cursor, runtime.CursorAttend, runtime.CursorOff)

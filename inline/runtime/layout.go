@@ -6,11 +6,11 @@ package runtime
 const (
 	ArenaMagic   uint64 = 0x414e455241445242
 	SessionMagic uint64 = 0x534553534442524f
-	Version      uint32 = 3
+	Version      uint32 = 4
 
 	BlocksOff  = 0x10000
 	BlockMax   = 2048
-	ModulesOff = 0x60000
+	ModulesOff = 0x90000
 	ModuleMax  = 256
 	RingsOff   = 0x100000 // and the size of all that lies before the rings
 	AreaStride = 1 << 36
@@ -21,8 +21,8 @@ const (
 	NarrowMax    = 65534
 
 	CursorOff    uint64 = 0
-	CursorOn     uint64 = 4
 	CursorAttend uint64 = 3
+	CursorOn     uint64 = 7
 	CursorTag    uint64 = 7
 
 	PolicyNone uint32 = 0
@@ -33,6 +33,14 @@ const (
 	StateClaiming uint32 = 1
 	StateReady    uint32 = 2
 	StateExiting  uint32 = 3
+
+	APINone uint32 = 0
+	APIOn   uint32 = 1
+	APIOff  uint32 = 2
+
+	// MaskStop are the bits of a mask that a recorder clears to ask for a stop, MaskSwap those for a swap.
+	MaskStop uint64 = 7
+	MaskSwap uint64 = 4
 
 	// SessionEnv names the variable through which a program finds its recorder's session: a path that it can open.
 	SessionEnv = "BRAID_SESSION"
@@ -56,7 +64,16 @@ type Block struct {
 	Thread    uint64
 	Exit      uint64
 	Comm      [16]byte
-	Reserved  [3]uint64
+	Rounds    uint64
+
+	NextAddr, NextBytes, NextOff uint64
+	PrevAddr, PrevBytes, PrevOff uint64
+	PrevCursor, PrevDone         uint64
+	PrevStart, PrevEnd           uint64
+	Swaps                        uint32
+	API                          uint32
+
+	Reserved [7]uint64
 }
 
 // Module mirrors struct braid_module.
@@ -91,7 +108,14 @@ type Header struct {
 	LostModules     uint64
 	SessionFdClosed uint32
 	Parent          uint32
-	Reserved        [50]uint64
+	TriggerSeq      uint32
+	TriggerLock     uint32
+	TriggerTid      uint32
+	_               uint32
+	TriggerAt       uint64
+	TriggerLost     uint64
+	TriggerWhy      [64]byte
+	Reserved        [38]uint64
 	Dummy           Block
 	Parked          Block
 }

@@ -65,7 +65,7 @@ func (a *amd64) entry(p *part) {
 			return
 		}
 		a.point(p, nil, around, inside, false, counterAbove, "leal\t"+p.label+"(%rip), %r10d", "orq\t%r10, %rdx",
-			"movq\t%rdx, -4(%rax)", written)
+			"movq\t%rdx, -7(%rax)", written)
 	})
 }
 
@@ -161,20 +161,20 @@ const (
 const counterAbove = "shlq\t$32, %rax\n\tmovq\t%rax, %rdx"
 
 // exitRecord has the counter's low half above, 0 below.
-var exitRecord = []string{counterAbove, "movq\t%rdx, -4(%rax)", written}
+var exitRecord = []string{counterAbove, "movq\t%rdx, -7(%rax)", written}
 
 // framedRecord names the method and its stack pointer in the first slot, the word and the time in the second, which is
-// written first: a record that was left in between is seen by the method that is missing. The mask's tag bit is put
-// back into the second slot's address in case a stop has cleared it.
+// written first: a record that was left in between is seen by the method that is missing. The tag
+// is put back into the second slot's address in case a stop or a swap has changed it.
 func (a *amd64) framedRecord(p *part, word int) []string {
 	return []string{
 		counterAbove,
-		"leaq\t8(%rax), %r10\n\tandq\t8(%r11), %r10\n\torq\t$4, %r10",
+		"leaq\t8(%rax), %r10\n\tandq\t8(%r11), %r10\n\torq\t$7, %r10",
 		fmt.Sprintf("orq\t$%d, %%rdx", word),
-		"movq\t%rdx, -4(%r10)",
-		"movl\t%esp, (%rax)",
+		"movq\t%rdx, -7(%r10)",
+		"movl\t%esp, -3(%rax)",
 		"leal\t" + p.label + "(%rip), %edx",
-		"movl\t%edx, -4(%rax)",
+		"movl\t%edx, -7(%rax)",
 		"movq\t%r10, 16(%r11)",
 	}
 }
@@ -190,14 +190,15 @@ const written = "movq\t%rax, 16(%r11)"
 // The order is: load the cursor, read the counter, reserve the slot, write the record. cmpxchg without a lock prefix is one instruction to
 // signals, if not to other processors, and no other processor writes a cursor that is on. So a signal handler with trace
 // points of its own runs before the reservation, which then fails, and this point begins again behind the handler's records,
-// or after it, and the handler's records stand behind this one's slot. Nothing is lost or out of order.
+// or after it, and the handler's records stand behind this one's slot. Nothing is lost or out of order. If the handler has
+// turned the cursor off, or to attend, this point begins again with its test.
 //
 // Only the test stands in line, and falls through when tracing is off. The rest stands at the function's end: that costs
 // nothing while the counter is being read.
 func (a *amd64) point(p *part, frame *cfiState, around, inside []kept, two bool, write ...string) {
 	a.n++
 	label := func(kind string) string { return fmt.Sprintf(".Lbraid_%s%d", kind, a.n) }
-	again, on, slow, off, clock, put := label("r"), label("n"), label("s"), label("d"), label("c"), label("p")
+	again, on, slow, off, clock, undo := label("r"), label("n"), label("s"), label("d"), label("c"), label("u")
 	a.declare()
 	a.line(again + ":")
 	for _, k := range around {
@@ -223,24 +224,27 @@ func (a *amd64) point(p *part, frame *cfiState, around, inside []kept, two bool,
 		read = "movl\t$1, %eax"
 	}
 	// The cursor is loaded before the counter is read: if a handler records in between, the reservation fails.
-	add(clock+":", "\tmovq\t(%r11), %r10", "\t"+read, "\t"+write[0], "\ttestb\t$4, %r10b", "\tjz\t"+put, "\tmovq\t%r10, %rax",
+	add(clock+":", "\tmovq\t(%r11), %r10", "\t"+read, "\t"+write[0], "\ttestb\t$4, %r10b", "\tjz\t"+undo, "\tmovq\t%r10, %rax",
 		"\taddq\t$8, %r10", "\tandq\t8(%r11), %r10")
 	if two {
-		add("\torq\t$4, %r10", "\taddq\t$8, %r10", "\tandq\t8(%r11), %r10")
+		add("\torq\t$7, %r10", "\taddq\t$8, %r10", "\tandq\t8(%r11), %r10")
 	}
 	add("\tcmpxchgq\t%r10, (%r11)", "\tjne\t"+clock)
 	for _, l := range write[1:] {
 		add("\t" + l)
 	}
-	add(put + ":")
-	for _, k := range inside {
-		add("\tmovq\t" + k.at + ", " + k.reg)
+	restore := func(kept []kept) {
+		for _, k := range kept {
+			add("\tmovq\t" + k.at + ", " + k.reg)
+		}
 	}
+	restore(inside)
 	add("\tjmp\t"+off, slow+":")
-	for _, k := range around { // the slow path's own stack use overwrites the red zone
-		add("\tmovq\t" + k.at + ", " + k.reg)
-	}
+	restore(around) // the slow path's own stack use overwrites the red zone
 	add(a.slowCall(frame, len(around) > 0)...)
+	add("\tjmp\t"+again, undo+":")
+	restore(inside)
+	restore(around)
 	add("\tjmp\t" + again)
 	p.slow = append(p.slow, chunk{frame: frame, lines: out})
 }

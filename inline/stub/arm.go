@@ -113,7 +113,7 @@ func (a *arm) point(p *part, pl armPlace) {
 		"\tldrex\tr2, [ip]", "\tldr\tr3, [ip, #8]", "\tcmp\tr2, r0", "\tbne\t" + clock,
 		"\tadd\tr2, r2, #8", "\tand\tr2, r2, r3"}
 	if pl.word > 0 {
-		out = append(out, "\torr\tr2, r2, #4", "\tadd\tr2, r2, #8", "\tand\tr2, r2, r3")
+		out = append(out, "\torr\tr2, r2, #7", "\tadd\tr2, r2, #8", "\tand\tr2, r2, r3")
 	}
 	out = append(out, "\tstrex\tr4, r2, [ip]", "\tcmp\tr4, #0", "\tbne\t"+clock)
 	if pl.word != 0 {
@@ -121,17 +121,17 @@ func (a *arm) point(p *part, pl armPlace) {
 	}
 	switch {
 	case pl.word < 0:
-		out = append(out, "\tstr\tr2, [r0, #-4]", "\tstr\tr1, [r0]")
+		out = append(out, "\tstr\tr2, [r0, #-7]", "\tstr\tr1, [r0, #-3]")
 	case pl.word == 0:
-		out = append(out, "\tmov\tr2, #0", "\tstr\tr2, [r0, #-4]", "\tstr\tr1, [r0]")
+		out = append(out, "\tmov\tr2, #0", "\tstr\tr2, [r0, #-7]", "\tstr\tr1, [r0, #-3]")
 	default:
 		sp := 4 * (4 + pl.saved)
 		if pl.word == wordResumedFramed {
 			sp += 4 // a call pushes nothing: a callee was entered with this very stack pointer
 		}
-		out = append(out, "\tstr\tr2, [r0, #-4]", fmt.Sprintf("\tadd\tr4, sp, #%d", sp), "\tstr\tr4, [r0]",
-			"\tadd\tr0, r0, #8", "\tand\tr0, r0, r3", "\torr\tr0, r0, #4",
-			fmt.Sprintf("\tmov\tr2, #%d", pl.word), "\tstr\tr2, [r0, #-4]", "\tstr\tr1, [r0]")
+		out = append(out, "\tstr\tr2, [r0, #-7]", fmt.Sprintf("\tadd\tr4, sp, #%d", sp), "\tstr\tr4, [r0, #-3]",
+			"\tadd\tr0, r0, #8", "\tand\tr0, r0, r3", "\torr\tr0, r0, #7",
+			fmt.Sprintf("\tmov\tr2, #%d", pl.word), "\tstr\tr2, [r0, #-7]", "\tstr\tr1, [r0, #-3]")
 	}
 	out = append(out, "\tstr\tr0, [ip, #16]", "\tpop\t{r0, r1, r2, r4}", off+":", "\tpop\t{"+pl.keep+"}")
 	out = append(out, pl.leave...)

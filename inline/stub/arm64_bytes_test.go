@@ -50,7 +50,7 @@ func arm64Effects(op, args string) []string {
 	f := strings.Split(args, ", ")
 	n := 0
 	switch op {
-	case "adrp", "adr", "ldr", "mrs", "add", "and", "orr", "mov", "stxp":
+	case "adrp", "adr", "ldr", "mrs", "add", "and", "orr", "mov", "stxp", "bfi", "lsl":
 		n = 1
 	case "ldxp", "ldp":
 		n = 2

@@ -133,27 +133,30 @@ func (a *arm64) record(p *part, word int, block, cursor string, r []string, push
 	if p.cold || p.span == reachFar {
 		method = []string{"\tadrp\t" + tmp + ", " + p.label, "\tadd\t" + tmp + ", " + tmp + ", :lo12:" + p.label}
 	}
-	put := func(low, high, slot string) { add("\tstp\t" + low + ", " + half(high) + ", [" + slot + ", #-4]") }
+	// One store a slot; a pair of words can't be stored at an odd distance.
+	put := func(low, high, slot string) {
+		add("\tbfi\t"+low+", "+high+", #32, #32", "\tstur\t"+low+", ["+slot+", #-7]")
+	}
 	switch word {
-	case wordEntryFramed, wordResumedFramed: // the second slot's tag is put back in case a stop has cleared it
-		add("\torr\t"+next+", "+next+", #4", "\tadd\t"+tmp+", "+next+", #8", "\tand\t"+more+", "+tmp+", "+mask,
+	case wordEntryFramed, wordResumedFramed: // the second slot's tag is put back in case a stop or a swap has changed it
+		add("\torr\t"+next+", "+next+", #7", "\tadd\t"+tmp+", "+next+", #8", "\tand\t"+more+", "+tmp+", "+mask,
 			"\tstxp\t"+half(tmp)+", "+more+", "+mask+", ["+block+"]", "\tcbnz\t"+half(tmp)+", "+retry)
 		add(method...)
 		if word == wordResumedFramed {
 			pushed += aboveCallee
 		}
 		add(fmt.Sprintf("\tadd\t%s, sp, #%d", more, pushed))
-		put(half(tmp), more, cursor)
+		put(tmp, more, cursor)
 		add(fmt.Sprintf("\tmov\t%s, #%d", half(tmp), word))
-		put(half(tmp), now, next)
+		put(tmp, now, next)
 		add("\tstr\t" + next + ", [" + block + ", #16]")
 	default:
 		add("\tstxp\t"+half(tmp)+", "+next+", "+mask+", ["+block+"]", "\tcbnz\t"+half(tmp)+", "+retry)
 		if word == wordMethod {
 			add(method...)
-			put(half(tmp), now, cursor)
+			put(tmp, now, cursor)
 		} else {
-			put("wzr", now, cursor)
+			add("\tlsl\t"+now+", "+now+", #32", "\tstur\t"+now+", ["+cursor+", #-7]")
 		}
 		add("\tstr\t" + cursor + ", [" + block + ", #16]")
 	}

@@ -48,7 +48,7 @@ func mcaVariants(t *testing.T) (tests, recordings []mcaVariant) {
 	_, framed := halves(t, "", "\tbl\tsetjmp\t// 1\t[c=4 l=4]  x\n"+arm64Stop)
 	slot, _ := halves(t, "slot:2", arm64Stop)
 	reg, _ := halves(t, "reg:x19+192", arm64Stop)
-	exit := strings.ReplaceAll(strings.ReplaceAll(entry, "w12, w9", "wzr, w9"), "adr\tx12, .Lbraid_f1\n\t", "")
+	exit := strings.NewReplacer("adr\tx12, .Lbraid_f1\n\tbfi\tx12, x9, #32, #32", "lsl\tx9, x9, #32", "stur\tx12", "stur\tx9").Replace(entry)
 	one := func(code string) string { return strings.ReplaceAll(code, ";", "\n\t") }
 	tests = []mcaVariant{
 		{"**chosen**, in an executable: the linker makes moves of the load", relaxed.Replace(inLine), ""},
@@ -59,7 +59,7 @@ func mcaVariants(t *testing.T) (tests, recordings []mcaVariant) {
 		{"`slot:2`", slot, ""},
 		{"`reg:x19+192`", reg, ""},
 	}
-	before, after := "mrs x9, cntvct_el0;", "cbnz w12, again;adr x10, f;stp w10, w9, [x17, #-4];str x17, [x16, #16];b off"
+	before, after := "mrs x9, cntvct_el0;", "cbnz w12, again;adr x10, f;bfi x10, x9, #32, #32;stur x10, [x17, #-7];str x17, [x16, #16];b off"
 	recordings = []mcaVariant{
 		{"**chosen**, entry", entry, "yes"},
 		{"**chosen**, return", exit, "yes"},
@@ -67,7 +67,7 @@ func mcaVariants(t *testing.T) (tests, recordings []mcaVariant) {
 		{"`ldxp`, the next slot from what it loaded", one(before + "ldxp x10, x11, [x16];cmp x10, x17;b.ne again;add x10, x10, #8;and x10, x10, x11;stxp w12, x10, x11, [x16];" + after), "yes"},
 		{"`ldxr`, the mask loaded before it", one(before + "ldr x10, [x16, #8];add x11, x17, #8;and x10, x10, x11;ldxr x11, [x16];cmp x11, x17;b.ne again;stxr w12, x10, [x16];" + after), "but for a mask of before a restart"},
 		{"`ldxr`, the mask loaded behind it", one(before + "add x12, x17, #8;ldxr x10, [x16];ldr x11, [x16, #8];cmp x10, x17;and x11, x11, x12;b.ne again;stxr w12, x11, [x16];" + after), "yes, but the loop may never end"},
-		{"no reservation", one(before + "ldr x10, [x16, #8];add x11, x17, #8;and x10, x10, x11;adr x11, f;stp w11, w9, [x17, #-4];str x10, [x16];b off"), "no: a signal handler's records are lost"},
+		{"no reservation", one(before + "ldr x10, [x16, #8];add x11, x17, #8;and x10, x10, x11;adr x11, f;bfi x11, x9, #32, #32;stur x11, [x17, #-7];str x10, [x16];b off"), "no: a signal handler's records are lost"},
 	}
 	return tests, recordings
 }

@@ -21,12 +21,12 @@ typedef unsigned int braid_u32;
 
 #define BRAID_ARENA_MAGIC 0x414e455241445242ull   /* "BRDARENA" */
 #define BRAID_SESSION_MAGIC 0x534553534442524full /* "ORBDSSES", so that a session is not taken for an area */
-#define BRAID_VERSION 3u
+#define BRAID_VERSION 4u
 
 /* Offsets from the area's start, bytes. */
 #define BRAID_BLOCKS_OFF 0x10000ull
 #define BRAID_BLOCK_MAX 2048u
-#define BRAID_MODULES_OFF 0x60000ull
+#define BRAID_MODULES_OFF 0x90000ull
 #define BRAID_MODULE_MAX 256u
 #define BRAID_RINGS_OFF 0x100000ull
 #define BRAID_AREA_STRIDE (1ull << 36)
@@ -35,10 +35,13 @@ typedef unsigned int braid_u32;
 #define BRAID_NARROW_STRIDE (1ull << 28) /* 256 MiB: an address space has 3 or 4 GiB */
 #define BRAID_NARROW_MAX 65534u
 
-/* Tags in the low bits of a cursor. */
+/* Tags in the low bits of a cursor. A trace point moves it by (cursor + 8) & mask. So the recorder turns the tag of a thread
+ * that is on into another by clearing bits of the mask: all three for off, bit 2 for attend. */
 #define BRAID_OFF 0ull    /* off; a non-zero rest is where the thread stopped */
-#define BRAID_ON 4ull     /* on; the rest is the address of the next slot */
-#define BRAID_ATTEND 3ull /* the thread is to take the slow path at its next trace point */
+#define BRAID_ATTEND 3ull /* the thread is to take the slow path at its next trace point. Alone: to start. With an address, which
+			     is where its ring ends: to go on in the next ring */
+#define BRAID_ON 7ull     /* on; the rest is the address of the next slot */
+#define BRAID_TAG 7ull
 
 /* Which threads start by themselves when they register. */
 #define BRAID_POLICY_NONE 0u
@@ -56,7 +59,7 @@ struct braid_block {
 	/* The hot words, which a trace point uses. 64-byte aligned; stubs for arm64 move cursor and mask as one pair. A 32-bit
 	   program's stubs use the low halves alone: the high halves of cursor and done stay 0, that of mask is all ones. */
 	braid_u64 cursor;      /* tagged address of the next slot; by the thread while on, by the recorder while off */
-	braid_u64 mask;        /* ~ring_bytes; the recorder clears bit 2 to ask for a stop */
+	braid_u64 mask;        /* ~ring_bytes; the recorder clears bits 0 to 2 to ask for a stop, bit 2 to ask for a swap */
 	braid_u64 done;        /* tagged address of the last slot that was written; by the thread. Behind it, up to cursor,
 	                          a slot is reserved but not yet written */
 	braid_u64 ring_addr;   /* in the program; a multiple of 2 * ring_bytes; 0 until the ring exists */
@@ -71,8 +74,31 @@ struct braid_block {
 	braid_u64 thread;      /* the thread pointer, which with tid names a thread within a process */
 	braid_u64 exit;        /* counter when the thread's exit hook ran, or 0 */
 	char comm[16];         /* the thread's name when it registered, or when it ended */
-	braid_u64 reserved[3];
+	braid_u64 rounds;      /* how often the exit hook has been called */
+	/* The second ring. The recorder writes next_*, next_addr last, then clears bit 2 of the mask. The thread's slow path then
+	   writes prev_*, moves cursor from the old ring's end to the next ring's beginning with one compare-and-swap, and after
+	   that, before any other record, writes start (= prev_end), done = 0, ring_*, next_addr = 0, swaps + 1, in this order.
+	   So if the cursor lies in the ring that next_* names, that is the thread's ring already, and prev_* hold. prev_addr stays
+	   when the block gets another thread: it is the block's second ring. */
+	braid_u64 next_addr;   /* in the program; 0: none */
+	braid_u64 next_bytes;  /* must be ring_bytes, or the old ring is kept: a stub may stand within a record of two slots */
+	braid_u64 next_off;
+	braid_u64 prev_addr;   /* the ring before this one */
+	braid_u64 prev_bytes;
+	braid_u64 prev_off;
+	braid_u64 prev_cursor; /* where it ends, without a tag */
+	braid_u64 prev_done;   /* done of then */
+	braid_u64 prev_start;  /* start of that ring */
+	braid_u64 prev_end;    /* counter at the swap */
+	braid_u32 swaps;       /* since the thread has this block */
+	braid_u32 api;         /* BRAID_API_*, what the program has asked for this thread */
+	braid_u64 reserved[7];
 };
+
+/* What a thread has asked for itself (include/braid.h). */
+#define BRAID_API_NONE 0u
+#define BRAID_API_ON 1u
+#define BRAID_API_OFF 2u
 
 struct braid_module {
 	braid_u64 bias;        /* run-time address minus the ELF file's virtual address */
@@ -104,10 +130,18 @@ struct braid_header {
 	braid_u64 lost_modules;
 	braid_u32 session_fd_closed;
 	braid_u32 parent;      /* pid of the process that this one was forked from under trace, or 0 */
-	braid_u64 reserved[50];
+	/* The program's own trigger. A caller takes the lock with one try, writes, adds 1 to seq, and lets go. */
+	braid_u32 trigger_seq; /* how many there have been; written last, with release order */
+	braid_u32 trigger_lock; /* 1 while the rest is being written */
+	braid_u32 trigger_tid;
+	braid_u32 trigger_reserved;
+	braid_u64 trigger_at;  /* counter */
+	braid_u64 trigger_lost; /* calls that found it locked */
+	char trigger_why[64];  /* zero-terminated, cut off to fit */
+	braid_u64 reserved[38];
 	/* At offset 512: where the thread pointers of unregistered threads point. cursor is BRAID_OFF or BRAID_ATTEND. */
 	struct braid_block dummy;
-	/* At offset 640: where those of threads point that can't be registered. Always off. */
+	/* At offset 768: where those of threads point that can't be registered. Always off. */
 	struct braid_block parked;
 };
 
@@ -127,10 +161,11 @@ struct braid_session {
 	braid_u32 reserved;
 };
 
-_Static_assert(sizeof(struct braid_block) == 128, "block");
+_Static_assert(sizeof(struct braid_block) == 256, "block");
 _Static_assert(__builtin_offsetof(struct braid_block, mask) == 8, "pair");
 _Static_assert(__builtin_offsetof(struct braid_header, dummy) == 512, "dummy");
-_Static_assert(sizeof(struct braid_header) == 768, "header");
+_Static_assert(sizeof(struct braid_header) == 1024, "header");
+_Static_assert(BRAID_BLOCKS_OFF + BRAID_BLOCK_MAX * sizeof(struct braid_block) <= BRAID_MODULES_OFF, "blocks");
 _Static_assert(sizeof(struct braid_session) == 72, "session");
 _Static_assert(sizeof(struct braid_module) == 512, "module");
 

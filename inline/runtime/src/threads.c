@@ -58,7 +58,7 @@ HIDDEN void __braid_fill(struct braid_header *h, struct braid_block *b, braid_u3
 	b->thread = braid_thread_pointer();
 	b->exit = 0;
 	b->uses++;
-	b->reserved[0] = 0;
+	b->rounds = 0;
 	sys(SYS_prctl, GET_NAME, b->comm, 0);
 	b->want = h->policy == BRAID_POLICY_ALL || (h->policy == BRAID_POLICY_MAIN && tid == h->pid);
 	b->cursor = BRAID_OFF;
@@ -118,7 +118,7 @@ HIDDEN void __braid_attend(struct braid_block **mine)
 HIDDEN void __braid_thread_exit(void *p)
 {
 	struct braid_block *b = p;
-	if (b->reserved[0]++ < 3 && pthread_setspecific(__braid_exit_key, b) == 0)
+	if (b->rounds++ < 3 && pthread_setspecific(__braid_exit_key, b) == 0)
 		return;
 	sys(SYS_prctl, GET_NAME, b->comm, 0); /* it may have been renamed since it registered */
 	b->exit = braid_counter();

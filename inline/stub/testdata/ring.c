@@ -56,5 +56,5 @@ __attribute__((constructor(101))) static void make(void)
 		abort();
 	ring = (unsigned long long *)(((unsigned long)p + 2 * SIZE - 1) & ~(2 * SIZE - 1));
 	block.mask = ~(unsigned long long)SIZE;
-	block.cursor = (unsigned long)ring | 4;
+	block.cursor = (unsigned long)ring | 7;
 }
