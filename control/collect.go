@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"braid/inline"
 	"braid/inline/runtime"
@@ -14,10 +13,10 @@ import (
 // Segment is what a thread recorded, oldest first.
 type Segment struct {
 	inline.Segment
-	// Exact says that the end is where the thread stopped or died. Otherwise it did not answer (it waits somewhere
-	// outside instrumented code) and the segment ends where it was seen.
+	// Exact says that the end is where the thread stopped, went on to another ring, or died. Otherwise it did not answer
+	// (it waits somewhere outside instrumented code) and the segment ends where it was seen.
 	Exact bool
-	// Dropped counts the oldest slots that were left out because an unanswered thread may be writing there (C4).
+	// Dropped counts the oldest slots that were left out because a thread that was on may have written there (C4, C12).
 	Dropped int
 	// DroppedNewest counts the newest slots that were left out because they are reserved but not written (C2).
 	DroppedNewest int
@@ -28,95 +27,180 @@ type Segment struct {
 // settling is how long a thread that has stopped, or is about to, may take to write the record that it has a slot for.
 const settling = 5 * time.Millisecond
 
+// look is how often a record that is to be written soon is looked for.
+const look = 20 * time.Microsecond
+
+// done returns the index of the slot of a ring that the thread wrote last, as far as the control block says. Where it does
+// not say, either nothing is written yet (none), or a stub that a signal handler had interrupted while the handler went
+// on to another ring has come back, and has stored that it wrote its slot in the ring before (C10).
+func (t *Thread) done(r ring) (at uint64, ok, none bool) {
+	current := atomic.LoadUint64(&t.block.Done)
+	if at, ok = r.slot(current); ok {
+		return at, true, false
+	}
+	if at, ok = r.slot(atomic.LoadUint64(&t.block.PrevDone)); ok && r != t.cur.ring {
+		return at, true, false
+	}
+	return 0, false, current == 0
+}
+
+// missing returns how many slots before pos are reserved and not written, and whether that is known.
+func (t *Thread) missing(r ring, pos uint64) (slots uint64, known bool) {
+	at, ok, none := t.done(r)
+	if !ok {
+		return min(pos, 2), none
+	}
+	// The record has at most two slots; where more are missing, a signal handler has recorded within a stub, and what is
+	// behind done is written.
+	n := r.slots()
+	if slots = (pos + n - 1 - at) % n; slots > 2 {
+		slots = 0
+	}
+	return slots, true
+}
+
 // unwritten returns how many slots before the cursor's are reserved and not written: none, by the deadline, unless the
-// thread was killed or has lost its processor just there. The record has at most two slots; where more are missing, a
-// signal handler has recorded within a stub, and what is behind done is written.
+// thread was killed or has lost its processor just there.
 func (t *Thread) unwritten(r ring, pos uint64, deadline time.Time) uint64 {
-	n := r.bytes / 8
-	for ; ; time.Sleep(20 * time.Microsecond) {
-		missing := min(pos, 2) // nothing is written yet
-		if done := atomic.LoadUint64(&t.block.Done); done != 0 {
-			at, ok := r.slot(done)
-			if !ok {
-				return 0
-			}
-			missing = (pos + n - 1 - at) % n
-		}
-		if missing == 0 || missing > 2 {
+	for ; ; time.Sleep(look) {
+		n, known := t.missing(r, pos)
+		if n == 0 {
 			return 0
 		}
 		if t.Gone() || time.Now().After(deadline) {
-			return missing
+			if !known {
+				return 0 // left to the decoder, which sees what an earlier lap left
+			}
+			return n
 		}
 	}
 }
 
-// Collect copies what the thread recorded. Ask it to stop first, and give it a moment: for a thread that has stopped or
-// ended the copy is exact. buf is used for the slots if it is large enough.
+// Collect copies what the thread recorded into the ring where it is. Ask it to stop first, and give it a moment: for a
+// thread that has stopped or ended the copy is exact. What it left behind at a swap is CollectOld's. buf is used for the
+// slots if it is large enough.
 func (t *Thread) Collect(buf []uint64) (Segment, error) {
-	var s Segment
-	r, ok := t.ring()
+	c, ok := t.follow()
 	if !ok {
-		return s, fmt.Errorf("%w: thread %d has no ring", ErrArena, t.Tid)
+		if !t.cur.there() {
+			return Segment{}, fmt.Errorf("%w: thread %d has no ring", ErrArena, t.Tid)
+		}
+		return Segment{}, fmt.Errorf("%w: cursor %#x of thread %d is outside its ring", ErrArena, c, t.Tid)
 	}
-	s.Gone = t.Gone()
-	c := atomic.LoadUint64(&t.block.Cursor)
-	s.Exact = s.Gone || t.area.over != 0 || c&runtime.CursorTag == runtime.CursorOff
-	pos, ok := r.slot(c)
+	gone := t.Gone()
+	if gone {
+		c, _ = t.follow() // it may have gone on before it ended
+	}
+	if t.swap.drained {
+		return t.nothing(), nil
+	}
+	exact := gone || t.area.over != 0 || c&runtime.CursorTag != runtime.CursorOn
+	return t.copy(&t.cur, c, exact, 0, buf)
+}
+
+// nothing is the segment of a thread that has reached no trace point since what it recorded was taken.
+func (t *Thread) nothing() Segment {
+	now := counter.Now()
+	return Segment{Segment: inline.Segment{Complete: true, Begin: now, End: now}, Exact: true, Gone: t.Gone()}
+}
+
+// copy copies a ring from its oldest slot to the cursor's. end is a counter that no record is later than, or 0 if the
+// records may be of just now.
+func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (Segment, error) {
+	s := Segment{Exact: exact, Gone: t.Gone()}
+	pos, ok := l.slot(c)
 	if !ok {
 		return s, fmt.Errorf("%w: cursor %#x of thread %d is outside its ring", ErrArena, c, t.Tid)
 	}
-	n := r.bytes / 8
-	missing := t.unwritten(r, pos, time.Now().Add(settling)) // before anything is copied
-	t.settle(place{c, atomic.LoadUint64(&t.block.Done)}, s.Gone || t.area.over != 0)
-	var end [8]byte
-	if _, err := t.area.mem.f.ReadAt(end[:], r.off+int64(n-1)*8); err != nil {
-		return s, fmt.Errorf("reading a ring: %w", err)
+	deadline := time.Now().Add(settling)
+	missing := t.unwritten(l.ring, pos, deadline) // before anything is copied
+	t.settle(t.place(l.ring, c), s.Gone || t.area.over != 0)
+	wrapped, err := t.wrapped(l.ring, pos)
+	if err != nil {
+		return s, err
 	}
-	done, ok := r.slot(atomic.LoadUint64(&t.block.Done))
-	wrapped := end != [8]byte{} || ok && done >= pos
 	size, from := pos, uint64(0)
 	if wrapped {
-		size, from = n, pos
-		if !s.Exact {
+		size, from = l.slots(), pos
+		if !exact {
 			s.Dropped = 4
-			size, from = n-4, pos+4
+			size, from = size-4, pos+4
 		}
 	}
 	missing = min(missing, size)
 	size -= missing
 	s.DroppedNewest = int(missing)
-	if uint64(cap(buf)) < size {
-		buf = make([]uint64, size)
+	s.Slots = fit(buf, size)
+	if err := t.area.mem.read(l.ring, from, s.Slots); err != nil {
+		return s, err
 	}
-	s.Slots = buf[:size]
-	for done := uint64(0); done < size; {
-		at := (from + done) % n
-		k := min(size-done, n-at)
-		b := unsafe.Slice((*byte)(unsafe.Pointer(&s.Slots[done])), k*8)
-		if _, err := t.area.mem.f.ReadAt(b, r.off+int64(at)*8); err != nil {
-			return s, fmt.Errorf("reading a ring: %w", err)
+	if exact {
+		if err := t.await(l.ring, from, s.Slots, deadline); err != nil {
+			return s, err
 		}
-		done += k
+	}
+	if end == 0 {
+		end = counter.Now()
+		if t.area.over != 0 {
+			end = t.area.over
+		}
 	}
 	s.Complete = !wrapped
-	s.Begin, s.End = t.block.Start, counter.Now()
-	if t.area.over != 0 {
-		s.End = max(s.Begin, t.area.over)
-	}
-	for _, a := range t.anchors {
-		i := (a.Slot + n - from) % n
-		if !wrapped {
-			i = a.Slot
-		}
-		if i == 0 && wrapped {
-			i = n // the boundary at the very end
-		}
-		if i > size || i == 0 {
-			continue
-		}
-		a.Slot = i
-		s.Anchors = append(s.Anchors, a)
-	}
+	s.Begin, s.End = l.start, max(l.start, end)
+	s.Anchors = l.place(l.anchors, from, size, wrapped)
 	return s, nil
+}
+
+// fit returns buf with a length of size, or a new one.
+func fit(buf []uint64, size uint64) []uint64 {
+	if uint64(cap(buf)) < size {
+		return make([]uint64, size)
+	}
+	return buf[:size]
+}
+
+// wrapped reports whether a ring has been filled to its end. Rings are zero when they are first used, and a record is not.
+func (t *Thread) wrapped(r ring, pos uint64) (bool, error) {
+	last, err := t.area.mem.readSlot(r, r.slots()-1)
+	if err != nil {
+		return false, err
+	}
+	done, ok, _ := t.done(r)
+	return last != 0 || ok && done >= pos, nil
+}
+
+// await looks at the newest slots for one that a stub has reserved and not written because a signal handler interrupted
+// it, though the handler's own records are there; it reads them again until the stub has come back, or the deadline is over.
+func (t *Thread) await(r ring, from uint64, slots []uint64, deadline time.Time) error {
+	for {
+		i := late(slots)
+		if i < 0 || t.Gone() || time.Now().After(deadline) {
+			return nil
+		}
+		time.Sleep(look)
+		k := max(i-1, 0) // a record may have two slots
+		if err := t.area.mem.read(r, from+uint64(k), slots[k:]); err != nil {
+			return err
+		}
+	}
+}
+
+// late returns the index of the newest slot that does not seem to be written: it is zero, or older than the record before
+// it, as what an earlier lap left is. It looks at no more than 1024 slots, and returns -1 if all seem to be written.
+func late(slots []uint64) int {
+	const step = 256 // ticks that a record may claim to be earlier than the one before: reads of the counter are not in order
+	for i := len(slots) - 1; i > 0 && i >= len(slots)-1024; {
+		before := i - 1
+		if inline.Double(uint32(slots[i])) {
+			before--
+		}
+		if slots[i] == 0 {
+			return i
+		}
+		if before >= 0 && int32(uint32(slots[before]>>32)-uint32(slots[i]>>32)) > step {
+			return i
+		}
+		i = before
+	}
+	return -1
 }

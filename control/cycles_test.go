@@ -52,7 +52,7 @@ func TestStartStopCycles(t *testing.T) {
 		for _, th := range a.Threads() { // a thread starts at its own next trace point
 			for !th.On() {
 				if time.Now().After(patience) {
-					t.Fatalf("cycle %d: thread %d has not started, its cursor is %#x", cycle, th.Tid, th.place().cursor)
+					t.Fatalf("cycle %d: thread %d has not started, its cursor is %#x", cycle, th.Tid, th.block.Cursor)
 				}
 				time.Sleep(50 * time.Microsecond)
 			}

@@ -73,9 +73,20 @@ type Area struct {
 	bytes   uint64
 	threads map[uint32]*Thread // by block
 	over    uint64             // counter, if the process has left it by executing another program; else 0
+	asked   uint64             // the largest ring that this recorder has asked for, bytes
 }
 
+// mapArea maps the area at off in a memory file. The program says how long it is: it must end before the next one begins,
+// and within the file, or else a recorder could be made to touch what is not the program's (C7).
 func mapArea(m *memory, off int64) (*Area, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(m.f.Fd()), &st); err != nil {
+		return nil, fmt.Errorf("mapping an arena: %w", err)
+	}
+	limit := min(st.Size-off, stride(off))
+	if limit < runtime.RingsOff {
+		return nil, fmt.Errorf("%w: %d bytes of memory", ErrArena, limit)
+	}
 	meta, err := unix.Mmap(int(m.f.Fd()), off, runtime.RingsOff, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("mapping an arena: %w", err)
@@ -91,11 +102,19 @@ func mapArea(m *memory, off int64) (*Area, error) {
 			ErrArena, v, runtime.Version)
 	}
 	a.pid, a.base, a.bytes = int(a.hdr.Pid), a.hdr.Base, a.hdr.Bytes
-	if a.bytes > runtime.AreaStride || a.base%4096 != 0 {
+	if a.bytes < runtime.RingsOff || a.bytes > uint64(limit) || a.base%4096 != 0 || a.base+a.bytes < a.base {
 		a.Close()
 		return nil, fmt.Errorf("%w: %d bytes at %#x", ErrArena, a.bytes, a.base)
 	}
 	return a, nil
+}
+
+// stride returns how far behind the area at off the next one may begin.
+func stride(off int64) int64 {
+	if off > 0 && off < runtime.AreaFirst {
+		return runtime.NarrowStride
+	}
+	return runtime.AreaStride
 }
 
 // Close unmaps the area.
@@ -109,7 +128,7 @@ func (a *Area) Close() {
 
 // Discard closes the area of a process that is gone and gives its memory back.
 func (a *Area) Discard() {
-	unix.Fallocate(int(a.mem.f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, a.off, int64(max(a.bytes, runtime.RingsOff)))
+	unix.Fallocate(int(a.mem.f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, a.off, int64(a.bytes))
 	a.Close()
 }
 
@@ -150,6 +169,7 @@ func (a *Area) block(i uint32) *runtime.Block {
 
 // Arm makes every thread register at its next trace point; those that policy names take a ring of ringBytes and start.
 func (a *Area) Arm(policy uint32, ringBytes uint64) {
+	a.asked = max(a.asked, ringBytes)
 	atomic.StoreUint64(&a.hdr.RingBytes, ringBytes)
 	atomic.StoreUint32(&a.hdr.Policy, policy)
 	atomic.StoreUint32(&a.hdr.Armed, 1)

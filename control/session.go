@@ -19,6 +19,7 @@ type Session struct {
 	page   []byte
 	hdr    *runtime.Session
 	series [2]series
+	rings  uint64 // bytes of each
 }
 
 // series is one sequence of areas in a session's memory: those of 64-bit programs, or those of 32-bit programs, which can
@@ -57,7 +58,7 @@ func NewSession(policy uint32, ringBytes uint64) (*Session, error) {
 		f.Close()
 		return nil, fmt.Errorf("mapping shared memory: %w", err)
 	}
-	s := &Session{mem: (&memory{f: f}).open(), page: page, hdr: (*runtime.Session)(unsafe.Pointer(&page[0]))}
+	s := &Session{mem: (&memory{f: f}).open(), page: page, hdr: (*runtime.Session)(unsafe.Pointer(&page[0])), rings: ringBytes}
 	s.hdr.Version, s.hdr.AreaMax, s.hdr.AreaStride = runtime.Version, runtime.AreaMax, runtime.AreaStride
 	s.hdr.AreaFirst, s.hdr.NarrowMax, s.hdr.NarrowStride = runtime.AreaFirst, runtime.NarrowMax, runtime.NarrowStride
 	s.hdr.Policy, s.hdr.RingBytes, s.hdr.Armed = policy, ringBytes, 1
@@ -84,6 +85,7 @@ func (s *Session) Areas() ([]*Area, error) {
 			if err != nil {
 				return out, err
 			}
+			a.asked = s.rings
 			out = append(out, a)
 		}
 	}

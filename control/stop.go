@@ -1,8 +1,9 @@
 package control
 
 import (
-	"sync/atomic"
 	"time"
+
+	"braid/inline/runtime"
 )
 
 // StopAll asks every recording thread of the areas to stop and waits until all have answered or patience is over. It
@@ -38,11 +39,12 @@ func StopAll(areas []*Area, patience time.Duration) int {
 	return len(wait)
 }
 
-// place is what the hot words of a control block said: where the thread was.
+// place is where a thread was in a ring: its cursor without the tag, and the index of the slot that it wrote last.
 type place struct{ cursor, done uint64 }
 
-func (t *Thread) place() place {
-	return place{atomic.LoadUint64(&t.block.Cursor), atomic.LoadUint64(&t.block.Done)}
+func (t *Thread) place(r ring, c uint64) place {
+	at, _, _ := t.done(r)
+	return place{c &^ runtime.CursorTag, at}
 }
 
 // settle makes what a thread wrote before it came to a place visible, if it was not yet (C8). It is called after the
@@ -62,12 +64,27 @@ func settleAll(asked []*Thread) {
 	}
 	deadline := time.Now().Add(settling)
 	for _, t := range asked {
-		if r, ok := t.ring(); ok {
-			if pos, ok := r.slot(atomic.LoadUint64(&t.block.Cursor)); ok {
-				t.unwritten(r, pos, deadline)
-			}
+		if c, ok := t.follow(); ok {
+			pos, _ := t.cur.slot(c)
+			t.unwritten(t.cur.ring, pos, deadline)
+			t.settled = t.place(t.cur.ring, c)
 		}
-		t.settled = t.place()
+	}
+	barrier()
+}
+
+// settleSwapped is settleAll for threads that have gone on to another ring: for the rings that they have left.
+func settleSwapped(swapped []*Thread) {
+	if !weak || len(swapped) == 0 {
+		return
+	}
+	deadline := time.Now().Add(settling)
+	for _, t := range swapped {
+		l, c, _ := t.ended()
+		if pos, ok := l.slot(c); ok {
+			t.unwritten(l.ring, pos, deadline)
+			t.settled = t.place(l.ring, c)
+		}
 	}
 	barrier()
 }

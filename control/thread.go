@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 
 	"braid/inline"
 	"braid/inline/runtime"
@@ -18,13 +17,20 @@ import (
 
 // Thread is one thread that registered itself. Use it from the goroutine that uses its Area.
 type Thread struct {
-	area    *Area
-	index   uint32
-	block   *runtime.Block
-	uses    uint32
-	anchors []inline.Anchor
-	settled place // what was seen of the thread before the last barrier
-	Tid     int   // the thread's id as the program sees it
+	area     *Area
+	index    uint32
+	block    *runtime.Block
+	uses     uint32
+	cur      lane   // where it records, or recorded last, as last seen; see follow
+	old      lane   // what it left at a swap and was not released
+	rings    []ring // its own, where it is or not
+	swap     swap
+	tail     tail
+	meter    meter
+	begun    uint64 // counter when this recorder asked it to start, or 0
+	stopping bool
+	settled  place // what was seen of the thread before the last barrier
+	Tid      int   // the thread's id as the program sees it
 	// StaleAnchors counts anchors that were dropped because there were too many.
 	StaleAnchors uint64
 }
@@ -55,61 +61,56 @@ func (a *Area) Threads() []*Thread {
 		if uses := atomic.LoadUint32(&b.Uses); t == nil || t.uses != uses {
 			t = &Thread{area: a, index: i, block: b, uses: uses, Tid: int(b.Tid)}
 			a.threads[i] = t
+			t.adopt()
 		}
 		out = append(out, t)
 	}
 	return out
 }
 
-// ring is a thread's ring after the checks of C7.
-type ring struct {
-	addr, bytes uint64
-	off         int64 // in the memory file
-}
-
-func (t *Thread) ring() (ring, bool) {
-	addr := atomic.LoadUint64(&t.block.RingAddr)
-	if addr == 0 {
-		return ring{}, false
-	}
-	r := ring{addr: addr, bytes: t.block.RingBytes}
-	off := t.block.RingOff
-	if r.bytes < 4096 || r.bytes > runtime.AreaStride/2 || r.bytes&(r.bytes-1) != 0 || off < runtime.RingsOff ||
-		off > t.area.bytes || t.area.bytes-off < r.bytes || addr != t.area.base+off {
-		return ring{}, false
-	}
-	r.off = t.area.off + int64(off)
-	return r, true
-}
-
-// slot returns the index of the slot that a cursor points at.
-func (r ring) slot(cursor uint64) (uint64, bool) {
-	d := cursor&^runtime.CursorTag - r.addr
-	return d / 8, d < r.bytes
-}
-
-// On reports whether the thread is recording, or was when it ended.
+// On reports whether the thread is recording, or was when it ended. One that has left its ring for the next, and has reached
+// no trace point since, is recording.
 func (t *Thread) On() bool {
-	return atomic.LoadUint64(&t.block.Cursor)&runtime.CursorTag == runtime.CursorOn
+	c := atomic.LoadUint64(&t.block.Cursor)
+	return c&runtime.CursorTag == runtime.CursorOn || answered(c)
 }
 
 // Recorded reports whether the thread has, or had, a ring.
 func (t *Thread) Recorded() bool {
-	return atomic.LoadUint64(&t.block.RingAddr) != 0 && t.block.Start != 0
+	return atomic.LoadUint64(&t.block.RingAddr) != 0 && atomic.LoadUint64(&t.block.Cursor)&^runtime.CursorTag != 0 &&
+		(atomic.LoadUint64(&t.block.Start) != 0 || t.On())
 }
 
-// Start makes a registered thread that is off take a ring at its next trace point and record from there on.
+// Asked returns what the program has asked for this thread itself: runtime.APIOn, APIOff, or APINone.
+func (t *Thread) Asked() int {
+	if v := atomic.LoadUint32(&t.block.API); v <= runtime.APIOff {
+		return int(v)
+	}
+	return int(runtime.APINone)
+}
+
+// Start makes a registered thread that is off take a ring at its next trace point and record from there on. What was
+// recorded before is forgotten.
 func (t *Thread) Start() {
 	if atomic.LoadUint64(&t.block.Cursor)&runtime.CursorTag != runtime.CursorOff {
 		return // C1
 	}
-	if r, ok := t.ring(); ok {
-		t.clear(r)
-	}
-	t.anchors = nil
+	t.forget()
+	t.begun = counter.Now()
 	atomic.StoreUint64(&t.block.Start, 0) // until the thread itself has started
 	atomic.StoreUint32(&t.block.Want, 1)
 	atomic.StoreUint64(&t.block.Cursor, runtime.CursorAttend)
+}
+
+// forget gives the memory of all rings of a thread that is off back. They stay its own.
+func (t *Thread) forget() {
+	for _, r := range t.named() {
+		t.own(r)
+	}
+	for _, r := range t.rings {
+		t.area.mem.clear(r)
+	}
+	t.cur, t.old, t.swap, t.tail, t.meter, t.stopping = lane{}, lane{}, swap{}, tail{}, meter{}, false
 }
 
 // Name returns the thread's name: what /proc says, or for a thread that is gone what it was when it ended. A thread that
@@ -131,67 +132,77 @@ func (t *Thread) Gone() bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }
 
-// RequestStop asks the thread to stop at its next trace point. It does not wait.
+// RequestStop asks the thread to stop at its next trace point. It does not wait: poll Stopped. A swap that is pending may
+// come before the stop or be dropped for it.
 func (t *Thread) RequestStop() {
-	if t.On() {
-		atomic.AndUint64(&t.block.Mask, ^runtime.MaskStop)
-	}
+	t.stopping = true
 	atomic.StoreUint32(&t.block.Want, 0)
-	atomic.CompareAndSwapUint64(&t.block.Cursor, runtime.CursorAttend, runtime.CursorOff)
+	for range 8 { // a thread changes rings meanwhile, at most as often as it was asked to: once
+		c := atomic.LoadUint64(&t.block.Cursor)
+		switch c & runtime.CursorTag {
+		case runtime.CursorOff:
+			return
+		case runtime.CursorAttend:
+			if atomic.CompareAndSwapUint64(&t.block.Cursor, c, c&^runtime.CursorTag) {
+				return
+			}
+		default:
+			atomic.AndUint64(&t.block.Mask, ^runtime.MaskStop)
+			now := atomic.LoadUint64(&t.block.Cursor)
+			if now&runtime.CursorTag == runtime.CursorOn && t.cur.holds(now) == t.cur.holds(c) {
+				return // it is still in the same ring
+			}
+		}
+	}
 }
 
-// Stopped reports whether the thread has answered a request to stop, or was never on.
-func (t *Thread) Stopped() bool { return !t.On() }
+// Stopped reports whether the thread has answered a request to stop, or was never on. It asks again where the answer to a
+// swap has taken the request back (C11).
+func (t *Thread) Stopped() bool {
+	if !t.On() {
+		return true
+	}
+	if t.stopping {
+		t.RequestStop()
+	}
+	return !t.On()
+}
 
 // Note looks where the thread is and remembers it with the time, so that the decoder can place records whose counter
 // has wrapped in between. Call it for every recording thread at least twice in 2^32 ticks.
 func (t *Thread) Note() {
-	r, ok := t.ring()
-	if !ok {
-		return
-	}
 	before := counter.Now()
-	c := atomic.LoadUint64(&t.block.Cursor)
+	c, ok := t.follow()
 	after := counter.Now()
-	pos, ok := r.slot(c)
-	if !ok || c&runtime.CursorTag != runtime.CursorOn {
+	t.meter.see(&t.cur.ring, c, ok)
+	if !ok || c&runtime.CursorTag == runtime.CursorOff || t.swap.drained {
 		return
 	}
-	n := r.bytes / 8
-	var last [8]byte
-	if _, err := t.area.mem.f.ReadAt(last[:], r.off+int64((pos+n-1)%n)*8); err != nil {
-		return
-	}
-	value := *(*uint64)(unsafe.Pointer(&last))
-	if atomic.LoadUint64(&t.block.Cursor) != c {
+	pos, _ := t.cur.slot(c)
+	value, err := t.area.mem.readSlot(t.cur.ring, pos+t.cur.slots()-1)
+	if err != nil || atomic.LoadUint64(&t.block.Cursor) != c {
 		return // it runs: its records are close together and need no anchor
 	}
-	if k := len(t.anchors); k > 0 && t.anchors[k-1].Slot == pos && t.anchors[k-1].Last == value {
-		t.anchors[k-1].Until = before
+	if k := len(t.cur.anchors); k > 0 && t.cur.anchors[k-1].Slot == pos && t.cur.anchors[k-1].Last == value {
+		t.cur.anchors[k-1].Until = before
 		return
 	}
-	if len(t.anchors) == maxAnchors {
+	if len(t.cur.anchors) == maxAnchors {
 		t.StaleAnchors += maxAnchors / 2
-		t.anchors = append(t.anchors[:0], t.anchors[maxAnchors/2:]...)
+		t.cur.anchors = append(t.cur.anchors[:0], t.cur.anchors[maxAnchors/2:]...)
 	}
-	t.anchors = append(t.anchors, inline.Anchor{Slot: pos, Last: value, First: after, Until: after})
+	t.cur.anchors = append(t.cur.anchors, inline.Anchor{Slot: pos, Last: value, First: after, Until: after})
 }
 
-// Release gives the ring's memory back, and the block as well if the thread is gone (C6). What the thread recorded is
-// forgotten. A thread that has not answered a request to stop may still write one page when it wakes.
+// Release gives the memory of both rings back, and the block as well if the thread is gone (C6). What the thread recorded
+// is forgotten. A thread that has not answered a request to stop may still write one page when it wakes.
 func (t *Thread) Release() {
-	if r, ok := t.ring(); ok {
-		t.clear(r)
-	}
-	t.anchors = nil
+	t.forget()
 	atomic.StoreUint64(&t.block.Start, 0)
 	if t.area.over != 0 || t.Gone() {
+		atomic.StoreUint64(&t.block.PrevCursor, 0) // its records are not the next thread's
 		atomic.StoreUint64(&t.block.Cursor, runtime.CursorOff)
 		atomic.StoreUint32(&t.block.State, runtime.StateFree)
 		delete(t.area.threads, t.index)
 	}
-}
-
-func (t *Thread) clear(r ring) {
-	unix.Fallocate(int(t.area.mem.f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, r.off, int64(r.bytes))
 }

@@ -1,0 +1,267 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"braid/inline/runtime"
+	"braid/internal/counter"
+)
+
+// ErrNotRecording is returned by RequestSwap for a thread that is off.
+var ErrNotRecording = errors.New("the thread is not recording")
+
+// ErrNotSwapped is returned by CollectOld if no ring was left.
+var ErrNotSwapped = errors.New("the thread has not gone on to another ring")
+
+// swap is what this recorder knows of a thread's way from one ring to the next.
+type swap struct {
+	asked     bool // the thread was asked to leave cur, and was not yet seen in the next one
+	to        ring // the next one
+	inherited bool // by a recorder before this one
+	drained   bool // the thread has answered but not gone on, and what cur holds was collected and released
+	empty     bool // asked again while drained: there is nothing new
+}
+
+// follow sees where the thread is, and takes note if that is another ring than before. It returns the cursor, and whether
+// that points into a ring, which is cur then.
+func (t *Thread) follow() (uint64, bool) {
+	c := atomic.LoadUint64(&t.block.Cursor)
+	if c&^runtime.CursorTag == 0 {
+		return c, false
+	}
+	if t.cur.holds(c) {
+		if c&runtime.CursorTag == runtime.CursorOff {
+			t.swap.asked = false // a stop came before the answer
+		}
+		return c, true
+	}
+	if t.swap.asked && t.swap.to.holds(c) {
+		t.left()
+		return c, true
+	}
+	for _, r := range t.named() {
+		if r.holds(c) {
+			t.cur = lane{ring: r, start: max(atomic.LoadUint64(&t.block.Start), t.begun)}
+			t.swap, t.tail = swap{}, tail{}
+			t.own(r)
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// left goes on to the next ring as the thread has done.
+func (t *Thread) left() {
+	if t.swap.drained {
+		t.area.mem.clear(t.cur.ring)
+	} else {
+		t.old = t.cur
+	}
+	t.meter.leave(t.cur.ring, atomic.LoadUint64(&t.block.PrevCursor))
+	t.cur = lane{ring: t.swap.to, start: atomic.LoadUint64(&t.block.PrevEnd)} // start may not be written yet
+	t.swap.asked, t.swap.drained = false, false
+}
+
+// named returns the rings that the control block names: where the thread records, where it did before, where it is to
+// go on. Those that can't be are left out.
+func (t *Thread) named() []ring {
+	b := t.block
+	var out []ring
+	for _, w := range [3][3]*uint64{{&b.RingAddr, &b.RingBytes, &b.RingOff}, {&b.PrevAddr, &b.PrevBytes, &b.PrevOff},
+		{&b.NextAddr, &b.NextBytes, &b.NextOff}} {
+		if r, ok := t.area.check(atomic.LoadUint64(w[0]), atomic.LoadUint64(w[1]), atomic.LoadUint64(w[2])); ok && !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// maxRings bounds how many rings of a thread are remembered. There are two, and others of an earlier size.
+const maxRings = 4
+
+// own remembers a ring as the thread's own.
+func (t *Thread) own(r ring) {
+	if slices.Contains(t.rings, r) {
+		return
+	}
+	for i := 0; len(t.rings) >= maxRings && i < len(t.rings); i++ {
+		if q := t.rings[i]; q != t.cur.ring && q != t.old.ring && q != t.swap.to {
+			t.area.mem.clear(q)
+			t.rings = slices.Delete(t.rings, i, i+1)
+		}
+	}
+	t.rings = append(t.rings, r)
+}
+
+// spare returns a ring of the thread's own that is as large as the one where it is and holds nothing.
+func (t *Thread) spare() (ring, error) {
+	for _, r := range t.rings {
+		if r.bytes == t.cur.bytes && r != t.cur.ring && r != t.old.ring {
+			t.area.mem.clear(r) // a stub may have come back to it late (C10)
+			return r, nil
+		}
+	}
+	r, err := t.area.newRing(t.cur.bytes)
+	if err == nil {
+		t.own(r)
+	}
+	return r, err
+}
+
+// adopt finds out how a thread that this recorder sees for the first time was left by the one before, if there was one. A
+// thread that is on goes on. A swap that the other had asked for is completed. A ring that the thread has left, and that
+// still holds records, can be collected; it is released if a swap is asked for instead.
+func (t *Thread) adopt() {
+	c, ok := t.follow()
+	if !ok {
+		return
+	}
+	for _, r := range t.named() {
+		t.own(r)
+	}
+	b := t.block
+	mask := atomic.LoadUint64(&b.Mask)
+	on := c&runtime.CursorTag == runtime.CursorOn
+	if answered(c) || on && mask&runtime.CursorTag == runtime.CursorTag&^runtime.MaskSwap {
+		for _, w := range [2][3]uint64{{atomic.LoadUint64(&b.NextAddr), atomic.LoadUint64(&b.NextBytes), atomic.LoadUint64(&b.NextOff)},
+			{atomic.LoadUint64(&b.RingAddr), atomic.LoadUint64(&b.RingBytes), atomic.LoadUint64(&b.RingOff)}} { // or in the middle of it
+			if r, ok := t.area.check(w[0], w[1], w[2]); ok && r != t.cur.ring {
+				t.swap = swap{asked: true, to: r, inherited: true}
+				return
+			}
+		}
+		return
+	}
+	prev, ok := t.area.check(atomic.LoadUint64(&b.PrevAddr), atomic.LoadUint64(&b.PrevBytes), atomic.LoadUint64(&b.PrevOff))
+	if !ok || prev == t.cur.ring {
+		return
+	}
+	end, ok := prev.slot(atomic.LoadUint64(&b.PrevCursor))
+	if !ok {
+		return
+	}
+	if v, err := t.area.mem.readSlot(prev, end+prev.slots()-1); err == nil && v != 0 {
+		t.old = lane{ring: prev, start: atomic.LoadUint64(&b.PrevStart)}
+		t.swap.inherited = true
+	}
+}
+
+// answered reports whether a cursor is that of a thread that has come to the end of its ring as it was asked to, and has
+// reached no trace point since.
+func answered(c uint64) bool {
+	return c&runtime.CursorTag == runtime.CursorAttend && c&^runtime.CursorTag != 0
+}
+
+// RequestSwap asks a thread that is on to go on in its second ring, which is made if there is none. It does not wait: poll
+// Swapped, then call CollectOld and ReleaseOld. No trace point is lost between the two rings. While a swap is pending, or
+// the ring that was left is not released, nothing is asked, and nil is returned. Errors: ErrNotRecording, ErrNoRoom.
+func (t *Thread) RequestSwap() error {
+	c, ok := t.follow()
+	if t.old.there() && t.swap.inherited {
+		t.ReleaseOld() // left by another recorder; its end may be long ago
+	}
+	switch {
+	case t.old.there() || t.swap.empty:
+		return nil
+	case t.swap.asked && t.swap.drained:
+		t.swap.empty = true
+		return nil
+	case t.swap.asked:
+		t.swap.inherited = false
+		return nil
+	case !ok || c&runtime.CursorTag != runtime.CursorOn:
+		return ErrNotRecording
+	}
+	to, err := t.spare()
+	if err != nil {
+		return fmt.Errorf("a second ring for thread %d: %w", t.Tid, err)
+	}
+	t.swap = swap{asked: true, to: to}
+	atomic.StoreUint64(&t.block.NextBytes, to.bytes)
+	atomic.StoreUint64(&t.block.NextOff, uint64(to.off-t.area.off))
+	atomic.StoreUint64(&t.block.NextAddr, to.addr)
+	atomic.AndUint64(&t.block.Mask, ^runtime.MaskSwap) // C9: after the three
+	return nil
+}
+
+// Swapped reports whether the thread has left a ring, which is complete then and waits for CollectOld. It is false for a
+// thread that has reached no trace point since it was asked, and for one that was stopped before it answered: Collect has
+// the records of both.
+func (t *Thread) Swapped() bool {
+	l, _, _ := t.ended()
+	return t.swap.empty || l != nil
+}
+
+// ended returns the ring that the thread has left, or is about to, and its cursor at the end of it. There is none if l is
+// nil. end is a counter that no record in it is later than, or 0 if that was just now.
+func (t *Thread) ended() (l *lane, c, end uint64) {
+	c, ok := t.follow()
+	switch {
+	case t.old.there():
+		return &t.old, atomic.LoadUint64(&t.block.PrevCursor), max(1, min(atomic.LoadUint64(&t.block.PrevEnd), counter.Now()))
+	case ok && t.swap.asked && !t.swap.drained && answered(c):
+		return &t.cur, c, 0
+	}
+	return nil, 0, 0
+}
+
+// CollectOld copies what the thread recorded into the ring that it has left, up to its last record there. The first
+// record of what Collect, CollectOld or Snapshot return next is the one after it, if that segment is complete. It may be
+// called again until ReleaseOld. buf is used for the slots if it is large enough. ErrNotSwapped: see Swapped.
+func (t *Thread) CollectOld(buf []uint64) (Segment, error) {
+	l, c, end := t.ended()
+	switch {
+	case t.swap.empty:
+		return t.nothing(), nil
+	case l == nil:
+		return Segment{}, fmt.Errorf("thread %d: %w", t.Tid, ErrNotSwapped)
+	}
+	return t.copy(l, c, true, end, buf)
+}
+
+// ReleaseOld gives the memory of the ring that was left back, and keeps its place for the next swap.
+func (t *Thread) ReleaseOld() {
+	l, _, _ := t.ended()
+	if t.swap.empty || l == nil {
+		t.swap.empty = false
+		return
+	}
+	t.area.mem.clear(l.ring)
+	t.tail.released(l.ring)
+	if l == &t.cur {
+		t.cur.anchors, t.swap.drained = nil, true
+		return
+	}
+	t.old, t.swap.inherited = lane{}, false
+}
+
+// SwapAll asks every one of the threads that is on to go on in its second ring, and waits until all have answered or
+// patience is over. It returns those that have: call CollectOld and ReleaseOld for each. The others keep the request. A
+// thread for which there is no room is left out. All threads must belong to areas of the caller's goroutine.
+func SwapAll(threads []*Thread, patience time.Duration) []*Thread {
+	var wait, out []*Thread
+	for _, t := range threads {
+		if t.RequestSwap() == nil {
+			wait = append(wait, t)
+		}
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(look) {
+		rest := wait[:0]
+		for _, t := range wait {
+			if t.Swapped() {
+				out = append(out, t)
+			} else if !t.Gone() && t.On() {
+				rest = append(rest, t)
+			}
+		}
+		if wait = rest; len(wait) == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	settleSwapped(out)
+	return out
+}
