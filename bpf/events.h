@@ -25,6 +25,8 @@ enum event_kind {
 	KIND_FSYNC = 18,
 	KIND_MAJOR_FAULT = 19,
 	KIND_RECLAIM = 20,
+	KIND_ANNOUNCE = 24,
+	KIND_FIRED = 25,
 };
 
 #define FLAG_PREEMPTED   (1 << 0) /* switch */
@@ -34,6 +36,7 @@ enum event_kind {
 #define FLAG_NEW         (1 << 0) /* waking */
 #define FLAG_THREAD      (1 << 0) /* fork */
 #define FLAG_INDIRECT    (1 << 0) /* rq_issue, rq_complete */
+#define FLAG_MATCH       (1 << 0) /* announce */
 
 enum rq_op {
 	OP_READ = 0,
@@ -51,6 +54,24 @@ enum sync_call {
 	CALL_MSYNC = 4,
 	CALL_SYNC_FILE_RANGE = 5,
 	CALL_NONE = 255, /* not of the family; never in an event */
+};
+
+enum announcement {
+	ANNOUNCE_FORK = 0,
+	ANNOUNCE_EXEC = 1,
+	ANNOUNCE_RENAME = 2,
+	ANNOUNCE_EXIT = 3,
+};
+
+enum limit {
+	LIMIT_RUN_QUEUE = 0,
+	LIMIT_SLEEPING = 1,
+	LIMIT_BLOCKED = 2,
+	LIMIT_BLOCK_IO = 3,
+	LIMIT_FSYNC = 4,
+	LIMIT_RECLAIM = 5,
+	LIMIT_MAJOR_FAULTS = 6,
+	LIMIT_MAX,
 };
 
 struct event_header {
@@ -166,6 +187,27 @@ struct reclaim_event {
 	__u32 reclaimed;
 };
 
+struct announce_event {
+	struct event_header h;
+	__u64 cgroup;
+	__u32 tgid;
+	__u32 parent_tgid;
+	__u32 uid;
+	__u8 what;
+	__u8 pad[3];
+	struct comm comm;
+};
+
+struct fired_event {
+	struct event_header h;
+	__u64 value;
+	__u64 limit;
+	__u64 suppressed;
+	__u32 tgid;
+	__u8 what;
+	__u8 pad[3];
+};
+
 /* What was lost, by name: Lost() reports COUNT_RING_FULL_SWITCH as kernel_ring_full_switch. */
 enum counter {
 	COUNT_RING_FULL_SWITCH,
@@ -181,6 +223,8 @@ enum counter {
 	COUNT_RING_FULL_FSYNC,
 	COUNT_RING_FULL_MAJOR_FAULT,
 	COUNT_RING_FULL_RECLAIM,
+	COUNT_RING_FULL_ANNOUNCE,
+	COUNT_RING_FULL_FIRED,
 	COUNT_MAP_FULL_TARGETS,   /* a child's id is beyond the pid_max that was in force at the start */
 	COUNT_MAP_FULL_PROCESSES, /* more processes than Targets can list; they are recorded all the same */
 	COUNT_MAP_FULL_BIOS,      /* a block request's owner was not kept: its request is missing */
@@ -188,6 +232,8 @@ enum counter {
 	COUNT_MAP_FULL_CALLS,     /* the start of an fsync-family call was not kept: the call is missing */
 	COUNT_MAP_FULL_FAULTS,    /* the start of a page fault was not kept: its start is 0 */
 	COUNT_MAP_FULL_RECLAIMS,  /* the start of a reclaim was not kept: the reclaim is missing */
+	COUNT_MAP_FULL_ANNOUNCED, /* a process was announced and not noted: its end and children are not announced */
+	COUNT_MAP_FULL_THREADS,   /* a thread's state was not kept: its waits are in no histogram and fire nothing */
 	COUNT_MAX,
 };
 

@@ -15,6 +15,7 @@
  */
 #include "block.h"
 #include "syscalls.h"
+#include "watch.h"
 
 const volatile __u32 bio_queue_arg = 0;
 const volatile __u32 getrq_arg = 0;
@@ -35,12 +36,15 @@ struct request_start {
 	__u32 tid; /* of the header */
 	__u32 owner_tid;
 	__u32 owner_pid;
-	__u32 flags;
+	__u32 flags; /* of the header, and QUIET */
 };
+
+#define QUIET (1 << 8) /* the owner was watched, and no target: there are no events */
 
 struct sync_start {
 	__u64 start_ns;
-	__u64 call;
+	__u32 call;
+	__u32 flags; /* QUIET */
 };
 
 struct fault_start {
@@ -63,8 +67,21 @@ HASH(calls, 8192, __u32, struct sync_start);        /* by thread */
 HASH(faults, 16384, __u32, struct fault_start);     /* by thread */
 HASH(reclaims, 4096, __u32, __u64);                 /* by thread: start */
 
-/* How many target threads are within an fsync-family call. Any CPU adds and subtracts. */
+/* How many known threads are within an fsync-family call, and how many of them quietly. Any CPU adds and subtracts. */
 __u64 in_call;
+__u64 in_quiet_call;
+
+inline_fn void count_call(struct sync_start *s, __s64 n)
+{
+	__sync_fetch_and_add(&in_call, n);
+	if (WATCHING && s->flags & QUIET)
+		__sync_fetch_and_add(&in_quiet_call, n);
+}
+
+inline_fn bool in_target_call(void)
+{
+	return WATCHING ? in_call != in_quiet_call : in_call;
+}
 
 /* Block requests. */
 
@@ -72,8 +89,8 @@ inline_fn int bio_seen(struct bio *bio)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	struct owner o = { .tid = id_tid(id), .tgid = id_tgid(id) };
-	bool known = is_target(o.tgid);
-	if (!known && in_call) {
+	bool known = is_known(o.tgid);
+	if (!known && in_target_call()) {
 		struct task_struct *p = (void *)bpf_get_current_task();
 		known = BPF_CORE_READ(p, flags) & PF_KTHREAD;
 		o.tgid = 0;
@@ -143,16 +160,20 @@ int on_rq_issue(args *ctx)
 		r.tid = id_tid(bpf_get_current_pid_tgid());
 		r.owner_tid = o->tid;
 		r.owner_pid = o->tgid;
+		if (WATCHING && !is_target(o->tgid))
+			r.flags |= QUIET;
 	} else {
 		r.tid = o->tid;
 	}
 	if (bpf_map_update_elem(&requests, &key, &r, BPF_ANY))
 		count(COUNT_MAP_FULL_REQUESTS);
+	if (WATCHING && r.flags & QUIET)
+		return 0;
 
 	struct rq_event *e = reserve(sizeof(*e), COUNT_RING_FULL_RQ_ISSUE);
 	if (!e)
 		return 0;
-	fill_header(&e->h, now, r.tid, KIND_RQ_ISSUE, r.flags);
+	fill_header(&e->h, now, r.tid, KIND_RQ_ISSUE, (__u8)r.flags);
 	e->id = r.id;
 	e->sector = sector;
 	e->issue_ns = 0;
@@ -167,6 +188,15 @@ int on_rq_issue(args *ctx)
 	return 0;
 }
 
+inline_fn void measure_request(struct request_start *r, __u8 op, __u64 now)
+{
+	struct watched *w = watched_process(r->owner_pid);
+	if (!w || r->issue_ns < w->added_ns)
+		return;
+	measure(w, op <= OP_FLUSH ? MEASURE_READ + op : MEASURE_OTHER_IO, now - r->issue_ns);
+	check(w, LIMIT_BLOCK_IO, r->owner_pid, r->owner_tid, now - r->issue_ns, now);
+}
+
 HOOK(block_rq_complete)
 int on_rq_complete(args *ctx)
 {
@@ -178,9 +208,15 @@ int on_rq_complete(args *ctx)
 
 	__u32 bytes = (__u32)ctx[2];
 	__u8 op = rq_op(rq);
-	struct rq_event *e = reserve(sizeof(*e), COUNT_RING_FULL_RQ_COMPLETE);
+	bool whole = bytes >= FIELD(rq, __data_len); /* else a part: the rest of the request completes later */
+	__u64 now = bpf_ktime_get_boot_ns();
+	if (WATCHING && whole && r->owner_pid)
+		measure_request(r, op, now);
+	struct rq_event *e = NULL;
+	if (!WATCHING || !(r->flags & QUIET))
+		e = reserve(sizeof(*e), COUNT_RING_FULL_RQ_COMPLETE);
 	if (e) {
-		fill_header(&e->h, bpf_ktime_get_boot_ns(), r->tid, KIND_RQ_COMPLETE, (__u8)r->flags);
+		fill_header(&e->h, now, r->tid, KIND_RQ_COMPLETE, (__u8)r->flags);
 		e->id = r->id;
 		e->sector = op == OP_FLUSH ? 0 : FIELD(rq, __sector);
 		e->issue_ns = r->issue_ns;
@@ -193,7 +229,7 @@ int on_rq_complete(args *ctx)
 		e->error = complete_has_status ? status_errno((__u8)ctx[1]) : (__s32)ctx[1];
 		submit(e);
 	}
-	if (bytes >= FIELD(rq, __data_len)) /* else a part: the rest of the request completes later */
+	if (whole)
 		bpf_map_delete_elem(&requests, &key);
 	return 0;
 }
@@ -208,20 +244,32 @@ int on_sys_enter(args *ctx)
 	if (native == CALL_NONE && compat == CALL_NONE)
 		return 0;
 	__u64 id = bpf_get_current_pid_tgid();
-	if (!is_target(id_tgid(id)))
+	if (!is_known(id_tgid(id)))
 		return 0;
 
 	struct task_struct *p = (void *)bpf_get_current_task();
 	struct sync_start s = { .call = is_compat(p) ? compat : native };
 	if (s.call == CALL_NONE)
 		return 0;
+	if (WATCHING && !is_target(id_tgid(id)))
+		s.flags = QUIET;
 	__u32 tid = id_tid(id);
 	s.start_ns = bpf_ktime_get_boot_ns();
 	if (bpf_map_update_elem(&calls, &tid, &s, BPF_ANY))
 		count(COUNT_MAP_FULL_CALLS);
 	else
-		__sync_fetch_and_add(&in_call, 1);
+		count_call(&s, 1);
 	return 0;
+}
+
+/* Measures what began at start_ns and ended now, of a thread of a known process. */
+inline_fn void measure_call(__u64 id, enum measure what, enum limit limit, __u64 start_ns, __u64 now)
+{
+	struct watched *w = watched_process(id_tgid(id));
+	if (!w || start_ns < w->added_ns)
+		return;
+	measure(w, what, now - start_ns);
+	check(w, limit, id_tgid(id), id_tid(id), now - start_ns, now);
 }
 
 HOOK(sys_exit)
@@ -235,17 +283,22 @@ int on_sys_exit(args *ctx)
 	if (!s)
 		return 0;
 
-	struct fsync_event *e = reserve(sizeof(*e), COUNT_RING_FULL_FSYNC);
+	__u64 now = bpf_ktime_get_boot_ns();
+	if (WATCHING)
+		measure_call(id, MEASURE_FSYNC, LIMIT_FSYNC, s->start_ns, now);
+	struct fsync_event *e = NULL;
+	if (!WATCHING || !(s->flags & QUIET))
+		e = reserve(sizeof(*e), COUNT_RING_FULL_FSYNC);
 	if (e) {
-		fill_header(&e->h, bpf_ktime_get_boot_ns(), tid, KIND_FSYNC, 0);
+		fill_header(&e->h, now, tid, KIND_FSYNC, 0);
 		e->start_ns = s->start_ns;
 		e->tgid = id_tgid(id);
-		e->call = (__u32)s->call;
+		e->call = s->call;
 		e->ret = (__s64)ctx[1];
 		submit(e);
 	}
+	count_call(s, -1);
 	bpf_map_delete_elem(&calls, &tid);
-	__sync_fetch_and_add(&in_call, -1);
 	return 0;
 }
 
@@ -278,10 +331,27 @@ int on_page_fault_kernel(args *ctx)
 	return fault_begins(ctx[0]);
 }
 
+inline_fn void count_major_fault(__u64 id)
+{
+	struct watched *w = watched_process(id_tgid(id));
+	if (!w)
+		return;
+	__u64 now = bpf_ktime_get_boot_ns();
+	add(&w->major_faults, 1);
+	if (now - w->window_ns >= 1000000000) {
+		w->window_ns = now;
+		w->window_faults = 0;
+	}
+	add(&w->window_faults, 1);
+	check(w, LIMIT_MAJOR_FAULTS, id_tgid(id), id_tid(id), w->window_faults, now);
+}
+
 SEC("perf_event")
 int on_major_fault(struct bpf_perf_event_data *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
+	if (WATCHING && is_known(id_tgid(id)))
+		count_major_fault(id);
 	if (!is_target(id_tgid(id)))
 		return 0;
 
@@ -306,7 +376,7 @@ HOOK(mm_vmscan_direct_reclaim_begin)
 int on_reclaim_begin(args *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
-	if (!is_target(id_tgid(id)))
+	if (!is_known(id_tgid(id)))
 		return 0;
 	__u32 tid = id_tid(id);
 	__u64 now = bpf_ktime_get_boot_ns();
@@ -319,16 +389,21 @@ HOOK(mm_vmscan_direct_reclaim_end)
 int on_reclaim_end(args *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
-	if (!is_target(id_tgid(id)))
+	if (!is_known(id_tgid(id)))
 		return 0;
 	__u32 tid = id_tid(id);
 	__u64 *start = bpf_map_lookup_elem(&reclaims, &tid);
 	if (!start)
 		return 0;
 
-	struct reclaim_event *e = reserve(sizeof(*e), COUNT_RING_FULL_RECLAIM);
+	__u64 now = bpf_ktime_get_boot_ns();
+	if (WATCHING)
+		measure_call(id, MEASURE_RECLAIM, LIMIT_RECLAIM, *start, now);
+	struct reclaim_event *e = NULL;
+	if (!WATCHING || is_target(id_tgid(id)))
+		e = reserve(sizeof(*e), COUNT_RING_FULL_RECLAIM);
 	if (e) {
-		fill_header(&e->h, bpf_ktime_get_boot_ns(), tid, KIND_RECLAIM, 0);
+		fill_header(&e->h, now, tid, KIND_RECLAIM, 0);
 		e->start_ns = *start;
 		e->tgid = id_tgid(id);
 		e->reclaimed = (__u32)ctx[0];
@@ -338,18 +413,21 @@ int on_reclaim_end(args *ctx)
 	return 0;
 }
 
-/* A thread that ends leaves nothing behind. */
+/* A thread that ends leaves nothing behind, even if its process is no longer known, where processes are forgotten. */
 HOOK(sched_process_exit)
 int on_thread_exit(args *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
-	if (!is_target(FIELD(p, tgid)))
+	if (!WATCHING && !is_target(FIELD(p, tgid)))
 		return 0;
 	__u32 tid = FIELD(p, pid);
 	bpf_map_delete_elem(&faults, &tid);
 	bpf_map_delete_elem(&reclaims, &tid);
-	if (!bpf_map_delete_elem(&calls, &tid))
-		__sync_fetch_and_add(&in_call, -1);
+	struct sync_start *s = bpf_map_lookup_elem(&calls, &tid);
+	if (s) {
+		count_call(s, -1);
+		bpf_map_delete_elem(&calls, &tid);
+	}
 	return 0;
 }
 

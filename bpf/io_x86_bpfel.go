@@ -40,7 +40,8 @@ type ioRequestStart struct {
 type ioSyncStart struct {
 	_       structs.HostLayout
 	StartNs uint64
-	Call    uint64
+	Call    uint32
+	Flags   uint32
 }
 
 type ioTargetPage struct {
@@ -79,6 +80,7 @@ const (
 	ioVarCompleteHasStatus  = "complete_has_status"
 	ioVarGetrqArg           = "getrq_arg"
 	ioVarInCall             = "in_call"
+	ioVarInQuietCall        = "in_quiet_call"
 	ioVarRqIssueArg         = "rq_issue_arg"
 	ioVarWakeBytes          = "wake_bytes"
 )
@@ -164,6 +166,7 @@ type ioVariableSpecs struct {
 	CompleteHasStatus *ebpf.VariableSpec `ebpf:"complete_has_status"`
 	GetrqArg          *ebpf.VariableSpec `ebpf:"getrq_arg"`
 	InCall            *ebpf.VariableSpec `ebpf:"in_call"`
+	InQuietCall       *ebpf.VariableSpec `ebpf:"in_quiet_call"`
 	RqIssueArg        *ebpf.VariableSpec `ebpf:"rq_issue_arg"`
 	WakeBytes         *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
@@ -222,6 +225,7 @@ type ioVariables struct {
 	CompleteHasStatus *ebpf.Variable `ebpf:"complete_has_status"`
 	GetrqArg          *ebpf.Variable `ebpf:"getrq_arg"`
 	InCall            *ebpf.Variable `ebpf:"in_call"`
+	InQuietCall       *ebpf.Variable `ebpf:"in_quiet_call"`
 	RqIssueArg        *ebpf.Variable `ebpf:"rq_issue_arg"`
 	WakeBytes         *ebpf.Variable `ebpf:"wake_bytes"`
 }

@@ -53,6 +53,61 @@ struct thread_info {
 	__u32 cpu;
 };
 
+/* Of a process's start, name, owner and cgroup: what the watch unit announces. */
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live;
+};
+
+typedef struct {
+	unsigned int val;
+} kuid_t;
+
+struct cred {
+	kuid_t euid;
+};
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self; /* at the structure's start: a parent's address is its cgroup's too */
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	struct path f_path;
+};
+
+struct linux_binprm {
+	struct file *file;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -61,6 +116,11 @@ struct task_struct {
 	int pid;
 	int tgid;
 	unsigned in_iowait : 1;
+	unsigned in_execve : 1;
+	struct task_struct *real_parent;
+	struct signal_struct *signal;
+	const struct cred *cred;
+	struct css_set *cgroups;
 	char comm[16];
 };
 

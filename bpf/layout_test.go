@@ -39,6 +39,8 @@ func TestLayout(t *testing.T) {
 		{"fsync_event", kevent.Fsync{}, []kevent.Kind{kevent.KindFsync}},
 		{"major_fault_event", kevent.MajorFault{}, []kevent.Kind{kevent.KindMajorFault}},
 		{"reclaim_event", kevent.Reclaim{}, []kevent.Kind{kevent.KindReclaim}},
+		{"announce_event", kevent.Announce{}, []kevent.Kind{kevent.KindAnnounce}},
+		{"fired_event", kevent.Fired{}, []kevent.Kind{kevent.KindFired}},
 	} {
 		s := cStruct(t, spec, c.structure)
 		for _, k := range c.kinds {

@@ -19,6 +19,7 @@ type loader struct {
 	r         *Recorder
 	types     kernelTypes
 	ringBytes int
+	watch     *WatchOptions
 	cache     *btf.Cache
 	programs  []program
 }
@@ -116,6 +117,11 @@ func (l *loader) configure(u unit, spec *ebpf.CollectionSpec) error {
 	spec.Maps["targets"].MaxEntries = pages
 	if err := spec.Variables["wake_bytes"].Set(uint64(wakeBytes(l.ringBytes))); err != nil {
 		return fmt.Errorf("set wake_bytes: %w", err)
+	}
+	for name, n := range l.watch.sizes() {
+		if m := spec.Maps[name]; m != nil {
+			m.MaxEntries = n
+		}
 	}
 	if u.configure == nil {
 		return nil

@@ -21,6 +21,8 @@ var counterNames = [...]string{
 	"kernel_ring_full_fsync",
 	"kernel_ring_full_major_fault",
 	"kernel_ring_full_reclaim",
+	"kernel_ring_full_announce",
+	"kernel_ring_full_fired",
 	"kernel_map_full_targets",
 	"kernel_map_full_processes",
 	"kernel_map_full_bios",
@@ -28,6 +30,8 @@ var counterNames = [...]string{
 	"kernel_map_full_calls",
 	"kernel_map_full_faults",
 	"kernel_map_full_reclaims",
+	"kernel_map_full_announced",
+	"kernel_map_full_threads",
 }
 
 // missCounter is a program whose runs the kernel leaves out when the program is already running on that CPU.

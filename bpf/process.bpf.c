@@ -35,8 +35,12 @@ union any_event {
 	struct fsync_event fsync;
 	struct major_fault_event major_fault;
 	struct reclaim_event reclaim;
+	struct announce_event announce;
+	struct fired_event fired;
 	enum event_kind kind;
 	enum counter counter;
+	enum announcement announcement;
+	enum limit limit;
 };
 
 /* Brings the layout of all events into this object's BTF, where layout_test.go reads it. */
@@ -91,7 +95,7 @@ int on_exec(args *ctx)
 	struct task_struct *p = (void *)ctx[0];
 	__u32 tgid = FIELD(p, tgid);
 	__u8 *state = target_state(tgid);
-	if (!state || *state == NOT_TARGET)
+	if (!state || (*state != TARGET && *state != PENDING))
 		return 0;
 
 	__u64 now = bpf_ktime_get_boot_ns();

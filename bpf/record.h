@@ -26,6 +26,13 @@
 #define BITFIELD(p, f) BPF_CORE_READ_BITFIELD(p, f)
 #endif
 
+/* Units that watch are the same sources compiled again, so that recording alone pays nothing for them; see watch.h. */
+#ifdef BRAID_WATCH
+#define WATCHING 1
+#else
+#define WATCHING 0
+#endif
+
 #define inline_fn static __attribute__((always_inline)) inline
 
 typedef const __u64 args; /* a hook's arguments, one a word */
@@ -39,7 +46,8 @@ struct {
 	__uint(max_entries, 1 << 23);
 } events SEC(".maps");
 
-enum { NOT_TARGET, TARGET, PENDING };
+/* A watched process has limits and histograms, and no events. Targets have both, where units watch. */
+enum { NOT_TARGET, TARGET, PENDING, WATCHED };
 
 #define PAGE_IDS 4096
 
@@ -86,6 +94,13 @@ inline_fn bool is_target(__u32 tgid)
 {
 	__u8 *state = target_state(tgid);
 	return state && *state == TARGET;
+}
+
+/* Targets, and where units watch also watched processes. */
+inline_fn bool is_known(__u32 tgid)
+{
+	__u8 *state = target_state(tgid);
+	return state && (*state == TARGET || (WATCHING && *state == WATCHED));
 }
 
 /* The current thread, as bpf_get_current_pid_tgid has it: process in the high half, thread in the low. */

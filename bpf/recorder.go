@@ -33,6 +33,9 @@ type Options struct {
 	// BTFPath names a file with the running kernel's types (raw BTF or an ELF file with .BTF), for kernels without
 	// /sys/kernel/btf/vmlinux. With it, programs attach to raw tracepoints, which costs the traced program some more.
 	BTFPath string
+	// Watch, if not nil, announces processes and lets those that are added have limits and histograms. Waits and
+	// switches come with UnitSched, the rest with UnitIO; Units without either only announce.
+	Watch *WatchOptions
 }
 
 // Recorder is the loaded and attached kernel side. Its methods may be called from any goroutine; Read, Stop and Close
@@ -40,6 +43,7 @@ type Options struct {
 type Recorder struct {
 	missing []string
 	targets *targetTable
+	watch   *watchTable // nil without Options.Watch
 	ring    *ring
 	maps    map[string]*ebpf.Map // shared by all units
 	misses  []missCounter
@@ -62,8 +66,11 @@ type hook struct {
 // that the kernel does not have are listed by Missing. Errors match ErrPermission, ErrNoBTF, ErrKernelTooOld or
 // ErrPidNamespace where one of these is the cause, and name the next step.
 func Load(opts Options) (*Recorder, error) {
-	units, err := chooseUnits(opts.Units)
+	units, err := chooseUnits(opts.Units, opts.Watch != nil)
 	if err != nil {
+		return nil, err
+	}
+	if err := opts.Watch.check(); err != nil {
 		return nil, err
 	}
 	ringBytes, err := ringSize(opts.RingBytes)
@@ -82,7 +89,7 @@ func Load(opts Options) (*Recorder, error) {
 	}
 
 	r := &Recorder{maps: map[string]*ebpf.Map{}}
-	l := loader{r: r, types: types, ringBytes: ringBytes}
+	l := loader{r: r, types: types, ringBytes: ringBytes, watch: opts.Watch}
 	if err := l.load(units); err != nil {
 		return nil, errors.Join(explain(err), r.Close())
 	}
@@ -92,14 +99,26 @@ func Load(opts Options) (*Recorder, error) {
 	if r.ring, err = newRing(r.maps["events"], wakeBytes(ringBytes)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+	if opts.Watch != nil {
+		r.ring.urgent = true
+		if r.watch, err = newWatchTable(r.maps); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+		if err := r.SetMatch(opts.Watch.Match); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+	}
 	if err := l.attach(); err != nil {
 		return nil, errors.Join(explain(err), r.Close())
 	}
 	return r, nil
 }
 
-func chooseUnits(names []string) ([]unit, error) {
+func chooseUnits(names []string, watch bool) ([]unit, error) {
 	units := []unit{processUnit}
+	if watch {
+		units = append(units, watchUnit)
+	}
 	if names == nil {
 		names = []string{UnitSched, UnitIO}
 	}
@@ -109,7 +128,11 @@ func chooseUnits(names []string) ([]unit, error) {
 			return nil, fmt.Errorf("unknown unit %q of the kernel side: there are %s and %s", name, UnitSched, UnitIO)
 		}
 		if !slices.ContainsFunc(units, func(u unit) bool { return u.name == name }) {
-			units = append(units, optionalUnits[i])
+			u := optionalUnits[i]
+			if watch {
+				u.loadBTF, u.loadRaw = u.watchBTF, u.watchRaw
+			}
+			units = append(units, u)
 		}
 	}
 	return units, nil
@@ -171,6 +194,9 @@ func (r *Recorder) Close() error {
 	}
 	if r.targets != nil {
 		r.targets.close()
+	}
+	if r.watch != nil {
+		r.watch.close()
 	}
 	for _, c := range r.own {
 		errs = append(errs, c.Close())

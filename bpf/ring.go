@@ -39,6 +39,7 @@ const (
 type ring struct {
 	epoll, event int // event is an eventfd: stop wakes the reader with it
 	wakeBytes    uint64
+	urgent       bool // the kernel also wakes the reader for single events
 	stopped      atomic.Bool
 
 	mu       sync.Mutex // held while reading and closing
@@ -85,7 +86,7 @@ func newRing(m *ebpf.Map, wakeBytes int) (_ *ring, err error) {
 // Read appends whole events to buf, as the kernel wrote them and in the ring's order, as many as there are and fit into
 // buf's capacity, and returns the longer slice. It first waits until the deadline, or until the ring is half full, or
 // Stop is called; a deadline in the past does not wait. Polling every 50 to 100 ms costs the traced program least.
-// Returning no event is no error.
+// Returning no event is no error. With Options.Watch, an announcement or a limit that fires ends the wait too.
 //
 // After Stop, Read returns what is left and then io.EOF; after Close, os.ErrClosed. If the next event does not fit into
 // buf at all (kevent.MaxSize always fits), it fails with io.ErrShortBuffer. Concurrent calls take turns.
@@ -125,7 +126,7 @@ func (r *ring) available() uint64 {
 	return atomic.LoadUint64(producer) - atomic.LoadUint64(consumer)
 }
 
-// wait returns at the deadline, when the ring is half full, or when reading is stopped.
+// wait returns at the deadline, when the ring is half full, when an urgent event woke it, or when reading is stopped.
 func (r *ring) wait(deadline time.Time) error {
 	for !r.stopped.Load() && r.available() < r.wakeBytes {
 		left := time.Until(deadline)
@@ -134,8 +135,12 @@ func (r *ring) wait(deadline time.Time) error {
 		}
 		ms := min(int64((left+time.Millisecond-1)/time.Millisecond), 1<<30)
 		var events [2]unix.EpollEvent
-		if _, err := unix.EpollWait(r.epoll, events[:], int(ms)); err != nil && !errors.Is(err, unix.EINTR) {
+		n, err := unix.EpollWait(r.epoll, events[:], int(ms))
+		if err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("wait for kernel events: %w", err)
+		}
+		if n > 0 && r.urgent {
+			return nil
 		}
 	}
 	return nil

@@ -4,7 +4,7 @@
 /*
  * Unit sched: which thread runs on which CPU, who woke it, where it was moved, how fast the CPU runs.
  */
-#include "record.h"
+#include "waits.h"
 
 /* sched_switch says the outgoing thread's state (since 5.18); before, it is read from the thread, a moment later. */
 const volatile bool switch_has_state = false;
@@ -34,11 +34,25 @@ inline_fn void fill_next(struct switch_event *e, struct task_struct *next, __u32
 	copy_comm(&e->next_comm, next);
 }
 
+/* The state that the outgoing thread takes, 0 if it stays runnable. */
+inline_fn __u32 outgoing_state(args *ctx)
+{
+	if ((bool)ctx[0]) /* preempted: whatever state it was about to take, it is runnable */
+		return 0;
+	return switch_has_state ? (__u32)ctx[3] : task_state((void *)ctx[1]);
+}
+
 HOOK(sched_switch)
 int on_switch(args *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	__u32 prev_tgid = FIELD(prev, tgid), next_tgid = FIELD(next, tgid);
+	if (WATCHING) {
+		if (is_known(prev_tgid))
+			wait_begins(prev_tgid, FIELD(prev, pid), outgoing_state(ctx));
+		if (is_known(next_tgid))
+			wait_ends(next_tgid, FIELD(next, pid));
+	}
 	bool from = is_target(prev_tgid), to = is_target(next_tgid);
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_line *line = bpf_map_lookup_elem(&cpus, &cpu);
@@ -51,9 +65,7 @@ int on_switch(args *ctx)
 	if (!e)
 		return 0;
 	__u8 flags = (from ? FLAG_PREV_TARGET : 0) | (to ? FLAG_NEXT_TARGET : 0);
-	__u32 state = 0;
-	if (!(bool)ctx[0]) /* preempted: whatever state it was about to take, it is runnable */
-		state = switch_has_state ? (__u32)ctx[3] : task_state(prev);
+	__u32 state = outgoing_state(ctx);
 	if (state == 0)
 		flags |= FLAG_PREEMPTED;
 	else if (BITFIELD(prev, in_iowait))
@@ -81,6 +93,8 @@ int on_switch(args *ctx)
 inline_fn int woken(struct task_struct *p, __u8 flags)
 {
 	__u32 tgid = FIELD(p, tgid);
+	if (WATCHING && is_known(tgid))
+		thread_woken(tgid, FIELD(p, pid));
 	if (!is_target(tgid))
 		return 0;
 
@@ -128,6 +142,17 @@ int on_migrate(args *ctx)
 	submit(e);
 	return 0;
 }
+
+#if WATCHING
+/* Also of processes that were known once: their last switch may come when they no longer are. */
+HOOK(sched_process_exit)
+int on_thread_exit(args *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	forget_thread(FIELD(p, pid));
+	return 0;
+}
+#endif
 
 /* Frequency is a CPU's, not a process's: recorded for all, it changes rarely. */
 HOOK(cpu_frequency)

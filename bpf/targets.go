@@ -19,6 +19,7 @@ const (
 	stateNone    = 0
 	stateTarget  = 1
 	statePending = 2
+	stateWatched = 3
 	pageIDs      = 4096
 )
 
@@ -77,6 +78,15 @@ func (t *targetTable) set(tgid int, state byte) error {
 	return nil
 }
 
+// clear takes one byte back.
+func (t *targetTable) clear(tgid int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tgid > 0 && tgid < len(t.states) {
+		t.states[tgid] = stateNone
+	}
+}
+
 // checkProcess tells a process from a thread and from nothing.
 func checkProcess(tgid int) error {
 	f, err := os.Open("/proc/" + strconv.Itoa(tgid) + "/status")
@@ -99,16 +109,18 @@ func checkProcess(tgid int) error {
 
 // AddTarget records a running process from now on, with all its threads and the children that it creates from now on;
 // children that it has already are processes of their own. It emits no event: what each thread is doing at this moment
-// is in /proc/PID/task/TID/stat. Adding a process twice does nothing. Fails with ErrNoProcess.
+// is in /proc/PID/task/TID/stat. Adding a process twice does nothing. With Options.Watch it also has limits and
+// histograms of its own, which its children do not: they are announced, for the caller to add. Fails with ErrNoProcess,
+// and with ErrTooMany where there is no room for histograms.
 func (r *Recorder) AddTarget(tgid int) error {
-	if err := r.targets.set(tgid, stateTarget); err != nil {
+	if err := r.add(tgid, stateTarget); err != nil {
 		return fmt.Errorf("record process: %w", err)
 	}
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return fmt.Errorf("read CLOCK_BOOTTIME: %w", err)
+	now, err := bootTime()
+	if err != nil {
+		return err
 	}
-	err := r.targets.processes.Update(uint32(tgid), uint64(now.Nano()), ebpf.UpdateNoExist)
+	err = r.targets.processes.Update(uint32(tgid), now, ebpf.UpdateNoExist)
 	if err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
 		return fmt.Errorf("record process %d: note it: %w", tgid, err)
 	}
@@ -116,12 +128,69 @@ func (r *Recorder) AddTarget(tgid int) error {
 }
 
 // AddPending records a process from the moment at which it executes a program; its first event is that KindExec. A
-// launcher registers its child so, and nothing of before is recorded. Fails with ErrNoProcess.
+// launcher registers its child so, and nothing of before is recorded. Fails as AddTarget does.
 func (r *Recorder) AddPending(tgid int) error {
-	if err := r.targets.set(tgid, statePending); err != nil {
+	if err := r.add(tgid, statePending); err != nil {
 		return fmt.Errorf("record process from its exec on: %w", err)
 	}
 	return nil
+}
+
+// AddWatched gives a process limits and histograms, and records no other events of it or of its children; its children
+// are announced. A target that is added so is no longer recorded but keeps what it has counted, and AddTarget goes the
+// other way. Needs Options.Watch. Fails as AddTarget does.
+func (r *Recorder) AddWatched(tgid int) error {
+	if r.watch == nil {
+		return fmt.Errorf("watch process %d: %w", tgid, ErrNoWatch)
+	}
+	if err := r.add(tgid, stateWatched); err != nil {
+		return fmt.Errorf("watch process: %w", err)
+	}
+	return nil
+}
+
+// add first makes what a process needs, so that the programs find it from the first event on.
+func (r *Recorder) add(tgid int, state byte) error {
+	if r.watch == nil {
+		return r.targets.set(tgid, state)
+	}
+	fresh, err := r.watch.add(tgid)
+	if err != nil {
+		return err
+	}
+	err = r.targets.set(tgid, state)
+	if err != nil && fresh {
+		err = errors.Join(err, r.watch.remove(tgid))
+	}
+	return err
+}
+
+// RemoveTarget forgets a process, whether it still runs or not: its events, limits and histograms end, and Targets no
+// longer lists it. Its children that are targets stay what they are. Events that are in the ring already are still read,
+// and a call or request that is under way may bring one more. With Options.Watch, a process that goes on running is
+// announced again when it matches anew. Removing a process that was never added does nothing.
+func (r *Recorder) RemoveTarget(tgid int) error {
+	r.targets.clear(tgid)
+	err := r.targets.processes.Delete(uint32(tgid))
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		err = nil
+	}
+	if r.watch != nil {
+		err = errors.Join(err, r.watch.remove(tgid))
+	}
+	if err != nil {
+		return fmt.Errorf("forget process %d: %w", tgid, err)
+	}
+	return nil
+}
+
+// bootTime returns CLOCK_BOOTTIME in ns.
+func bootTime() (uint64, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0, fmt.Errorf("read CLOCK_BOOTTIME: %w", err)
+	}
+	return uint64(now.Nano()), nil
 }
 
 // Targets returns the ids of all processes that were recorded, also of those that ended, in ascending order. An id that

@@ -12,6 +12,8 @@ type unit struct {
 	name string
 	// loadBTF and loadRaw return the object for tp_btf and for raw_tp.
 	loadBTF, loadRaw func() (*ebpf.CollectionSpec, error)
+	// watchBTF and watchRaw are the same for Options.Watch, where that makes a difference.
+	watchBTF, watchRaw func() (*ebpf.CollectionSpec, error)
 	// vital are the hooks without which the unit records nothing of use.
 	vital []string
 	// configure sets the object's variables to the kernel's prototypes.
@@ -24,16 +26,23 @@ var processUnit = unit{
 	vital: []string{"sched_process_fork", "sched_process_exec", "sched_process_exit", "sched_process_free"},
 }
 
+// watchUnit announces processes; it is loaded with Options.Watch.
+var watchUnit = unit{
+	name:    "watch",
+	loadBTF: loadWatch, loadRaw: loadWatchRaw,
+	vital: []string{"sched_process_fork", "sched_process_exec", "sched_process_exit", "sched_process_free"},
+}
+
 var optionalUnits = []unit{
 	{
 		name:    UnitSched,
-		loadBTF: loadSched, loadRaw: loadSchedRaw,
+		loadBTF: loadSched, loadRaw: loadSchedRaw, watchBTF: loadSchedWatch, watchRaw: loadSchedWatchRaw,
 		vital:     []string{"sched_switch"},
 		configure: configureSched,
 	},
 	{
 		name:    UnitIO,
-		loadBTF: loadIo, loadRaw: loadIoRaw,
+		loadBTF: loadIo, loadRaw: loadIoRaw, watchBTF: loadIoWatch, watchRaw: loadIoWatchRaw,
 		vital:     []string{"block_bio_queue", "block_rq_issue", "block_rq_complete"},
 		configure: configureIO,
 	},
