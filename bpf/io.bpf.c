@@ -331,12 +331,11 @@ int on_page_fault_kernel(args *ctx)
 	return fault_begins(ctx[0]);
 }
 
-inline_fn void count_major_fault(__u64 id)
+inline_fn void count_major_fault(__u64 id, __u64 now)
 {
 	struct watched *w = watched_process(id_tgid(id));
 	if (!w)
 		return;
-	__u64 now = bpf_ktime_get_boot_ns();
 	add(&w->major_faults, 1);
 	if (now - w->window_ns >= 1000000000) {
 		w->window_ns = now;
@@ -350,10 +349,14 @@ SEC("perf_event")
 int on_major_fault(struct bpf_perf_event_data *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid();
-	if (WATCHING && is_known(id_tgid(id)))
-		count_major_fault(id);
-	if (!is_target(id_tgid(id)))
+	if (!is_known(id_tgid(id)))
 		return 0;
+	__u64 now = bpf_ktime_get_boot_ns();
+	if (WATCHING) {
+		count_major_fault(id, now);
+		if (!is_target(id_tgid(id)))
+			return 0;
+	}
 
 	__u32 tid = id_tid(id);
 	__u64 address = ctx->addr;
@@ -361,7 +364,7 @@ int on_major_fault(struct bpf_perf_event_data *ctx)
 	struct major_fault_event *e = reserve(sizeof(*e), COUNT_RING_FULL_MAJOR_FAULT);
 	if (!e)
 		return 0;
-	fill_header(&e->h, bpf_ktime_get_boot_ns(), tid, KIND_MAJOR_FAULT, 0);
+	fill_header(&e->h, now, tid, KIND_MAJOR_FAULT, 0);
 	e->start_ns = f && f->address >> 12 == address >> 12 ? f->start_ns : 0;
 	e->address = address;
 	e->tgid = id_tgid(id);

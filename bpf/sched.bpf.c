@@ -34,6 +34,12 @@ inline_fn void fill_next(struct switch_event *e, struct task_struct *next, __u32
 	copy_comm(&e->next_comm, next);
 }
 
+/* The time of an event at which a wait was measured is that of the measurement. */
+inline_fn __u64 event_time(__u64 measured)
+{
+	return WATCHING && measured ? measured : bpf_ktime_get_boot_ns();
+}
+
 /* The state that the outgoing thread takes, 0 if it stays runnable. */
 inline_fn __u32 outgoing_state(args *ctx)
 {
@@ -47,11 +53,15 @@ int on_switch(args *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	__u32 prev_tgid = FIELD(prev, tgid), next_tgid = FIELD(next, tgid);
+	__u64 now = 0;
 	if (WATCHING) {
-		if (is_known(prev_tgid))
-			wait_begins(prev_tgid, FIELD(prev, pid), outgoing_state(ctx));
-		if (is_known(next_tgid))
-			wait_ends(next_tgid, FIELD(next, pid));
+		bool prev_known = is_known(prev_tgid), next_known = is_known(next_tgid);
+		if (prev_known || next_known)
+			now = bpf_ktime_get_boot_ns();
+		if (prev_known)
+			wait_begins(prev, prev_tgid, outgoing_state(ctx), now);
+		if (next_known)
+			wait_ends(next, next_tgid, now);
 	}
 	bool from = is_target(prev_tgid), to = is_target(next_tgid);
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -70,7 +80,7 @@ int on_switch(args *ctx)
 		flags |= FLAG_PREEMPTED;
 	else if (BITFIELD(prev, in_iowait))
 		flags |= FLAG_IO_WAIT;
-	e->h.time = bpf_ktime_get_boot_ns();
+	e->h.time = event_time(now);
 	e->h.tid = FIELD(prev, pid);
 	e->h.cpu = (__u16)cpu;
 	e->h.kind = KIND_SWITCH;
@@ -93,8 +103,11 @@ int on_switch(args *ctx)
 inline_fn int woken(struct task_struct *p, __u8 flags)
 {
 	__u32 tgid = FIELD(p, tgid);
-	if (WATCHING && is_known(tgid))
-		thread_woken(tgid, FIELD(p, pid));
+	__u64 now = 0;
+	if (WATCHING && is_known(tgid)) {
+		now = bpf_ktime_get_boot_ns();
+		thread_woken(p, tgid, now);
+	}
 	if (!is_target(tgid))
 		return 0;
 
@@ -102,7 +115,7 @@ inline_fn int woken(struct task_struct *p, __u8 flags)
 	if (!e)
 		return 0;
 	__u64 waker = bpf_get_current_pid_tgid();
-	fill_header(&e->h, bpf_ktime_get_boot_ns(), FIELD(p, pid), KIND_WAKING, flags);
+	fill_header(&e->h, event_time(now), FIELD(p, pid), KIND_WAKING, flags);
 	e->waker_tid = id_tid(waker);
 	e->waker_tgid = id_tgid(waker);
 	e->target_cpu = task_cpu(p);
@@ -150,6 +163,14 @@ int on_thread_exit(args *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 	forget_thread(FIELD(p, pid));
+	return 0;
+}
+
+/* A thread that executes a program takes over the id of its process's first. */
+HOOK(sched_process_exec)
+int on_thread_exec(args *ctx)
+{
+	forget_thread((__u32)ctx[1]);
 	return 0;
 }
 #endif

@@ -64,6 +64,7 @@ const (
 	schedWatchProgOnFrequency   = "on_frequency"
 	schedWatchProgOnMigrate     = "on_migrate"
 	schedWatchProgOnSwitch      = "on_switch"
+	schedWatchProgOnThreadExec  = "on_thread_exec"
 	schedWatchProgOnThreadExit  = "on_thread_exit"
 	schedWatchProgOnWakeupNew   = "on_wakeup_new"
 	schedWatchProgOnWaking      = "on_waking"
@@ -116,6 +117,7 @@ type schedWatchProgramSpecs struct {
 	OnFrequency  *ebpf.ProgramSpec `ebpf:"on_frequency"`
 	OnMigrate    *ebpf.ProgramSpec `ebpf:"on_migrate"`
 	OnSwitch     *ebpf.ProgramSpec `ebpf:"on_switch"`
+	OnThreadExec *ebpf.ProgramSpec `ebpf:"on_thread_exec"`
 	OnThreadExit *ebpf.ProgramSpec `ebpf:"on_thread_exit"`
 	OnWakeupNew  *ebpf.ProgramSpec `ebpf:"on_wakeup_new"`
 	OnWaking     *ebpf.ProgramSpec `ebpf:"on_waking"`
@@ -198,6 +200,7 @@ type schedWatchPrograms struct {
 	OnFrequency  *ebpf.Program `ebpf:"on_frequency"`
 	OnMigrate    *ebpf.Program `ebpf:"on_migrate"`
 	OnSwitch     *ebpf.Program `ebpf:"on_switch"`
+	OnThreadExec *ebpf.Program `ebpf:"on_thread_exec"`
 	OnThreadExit *ebpf.Program `ebpf:"on_thread_exit"`
 	OnWakeupNew  *ebpf.Program `ebpf:"on_wakeup_new"`
 	OnWaking     *ebpf.Program `ebpf:"on_waking"`
@@ -208,6 +211,7 @@ func (p *schedWatchPrograms) Close() error {
 		p.OnFrequency,
 		p.OnMigrate,
 		p.OnSwitch,
+		p.OnThreadExec,
 		p.OnThreadExit,
 		p.OnWakeupNew,
 		p.OnWaking,

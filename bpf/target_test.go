@@ -68,7 +68,13 @@ type span struct {
 // startTarget starts a story, which then waits.
 func startTarget(t *testing.T, args ...string) *target {
 	t.Helper()
-	tg := &target{t: t, cmd: exec.Command(targetBinary, args...)}
+	return startWith(t, exec.Command(targetBinary, args...))
+}
+
+// startWith starts a story with a command of its own.
+func startWith(t *testing.T, cmd *exec.Cmd) *target {
+	t.Helper()
+	tg := &target{t: t, cmd: cmd}
 	tg.cmd.Stderr = os.Stderr
 	var err error
 	if tg.stdin, err = tg.cmd.StdinPipe(); err != nil {

@@ -20,8 +20,8 @@
 #if WATCHING
 
 /* include/linux/sched.h, Linux 6.12; the same in 5.10 */
+#define PF_EXITING           0x00000004
 #define TASK_UNINTERRUPTIBLE 0x0002
-#define TASK_DEAD            0x0080
 #define TASK_NOLOAD          0x0400
 
 enum wait { RUNNING, RUNNABLE, PREEMPTED, SLEEPING, BLOCKED };
@@ -44,34 +44,35 @@ inline_fn void forget_thread(__u32 tid)
 	bpf_map_delete_elem(&threads, &tid);
 }
 
-inline_fn void set_wait(struct thread *t, __u32 tid, enum wait wait, __u64 now)
+/* A thread that is past its exit hook gets no entry any more: nobody would delete it. */
+inline_fn void set_wait(struct thread *t, struct task_struct *p, enum wait wait, __u64 now)
 {
 	if (t) { /* a wake-up on one CPU may overlap a switch on another: either may win, and both are of this instant */
 		t->since_ns = now;
 		t->wait = wait;
 		return;
 	}
+	if (FIELD(p, flags) & PF_EXITING)
+		return;
+	__u32 tid = FIELD(p, pid);
 	struct thread fresh = { .since_ns = now, .wait = wait };
 	if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY))
 		count(COUNT_MAP_FULL_THREADS);
 }
 
-inline_fn void wait_begins(__u32 tgid, __u32 tid, __u32 state)
+inline_fn void wait_begins(struct task_struct *p, __u32 tgid, __u32 state, __u64 now)
 {
 	struct watched *w = watched_process(tgid);
 	if (!w)
 		return;
 	add(state ? &w->voluntary : &w->involuntary, 1);
-	if (state & TASK_DEAD) {
-		forget_thread(tid);
-		return;
-	}
 	enum wait wait = SLEEPING;
 	if (!state)
 		wait = PREEMPTED;
 	else if (state & TASK_UNINTERRUPTIBLE && !(state & TASK_NOLOAD))
 		wait = BLOCKED;
-	set_wait(bpf_map_lookup_elem(&threads, &tid), tid, wait, bpf_ktime_get_boot_ns());
+	__u32 tid = FIELD(p, pid);
+	set_wait(bpf_map_lookup_elem(&threads, &tid), p, wait, now);
 }
 
 /* Measures a sleep, of any kind, that ends now. */
@@ -87,25 +88,26 @@ inline_fn void slept(struct watched *w, struct thread *t, __u32 tgid, __u32 tid,
 	}
 }
 
-inline_fn void thread_woken(__u32 tgid, __u32 tid)
+inline_fn void thread_woken(struct task_struct *p, __u32 tgid, __u64 now)
 {
+	__u32 tid = FIELD(p, pid);
 	struct watched *w = watched_process(tgid);
 	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
 	if (!w || (t && (t->wait == RUNNING || t->wait == PREEMPTED)))
 		return;
-	__u64 now = bpf_ktime_get_boot_ns();
 	if (t && t->wait != RUNNABLE && t->since_ns >= w->added_ns)
 		slept(w, t, tgid, tid, now);
-	set_wait(t, tid, RUNNABLE, now);
+	set_wait(t, p, RUNNABLE, now);
 }
 
-inline_fn void wait_ends(__u32 tgid, __u32 tid)
+inline_fn void wait_ends(struct task_struct *p, __u32 tgid, __u64 now)
 {
+	__u32 tid = FIELD(p, pid);
 	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
 	if (!t || t->wait == RUNNING)
 		return;
 	struct watched *w = watched_process(tgid);
-	__u64 now = bpf_ktime_get_boot_ns(), ns = now - t->since_ns;
+	__u64 ns = now - t->since_ns;
 	if (w && t->since_ns >= w->added_ns) {
 		if (t->wait == RUNNABLE || t->wait == PREEMPTED) {
 			measure(w, MEASURE_RUN_QUEUE, ns);
@@ -121,9 +123,9 @@ inline_fn void wait_ends(__u32 tgid, __u32 tid)
 
 #else
 
-inline_fn void wait_begins(__u32 tgid, __u32 tid, __u32 state) {}
-inline_fn void wait_ends(__u32 tgid, __u32 tid) {}
-inline_fn void thread_woken(__u32 tgid, __u32 tid) {}
+inline_fn void wait_begins(struct task_struct *p, __u32 tgid, __u32 state, __u64 now) {}
+inline_fn void wait_ends(struct task_struct *p, __u32 tgid, __u64 now) {}
+inline_fn void thread_woken(struct task_struct *p, __u32 tgid, __u64 now) {}
 
 #endif
 

@@ -165,6 +165,41 @@ static void story_spawn(const char *self, int children, const char *n)
 	}
 }
 
+/* children processes that take a name, as a launcher's children do, and end. */
+static void story_rename(int children, const char *name)
+{
+	for (int i = 0; i < children; i++) {
+		pid_t p = fork();
+		if (p < 0)
+			die("fork");
+		if (p == 0) {
+			prctl(PR_SET_NAME, name);
+			_exit(0);
+		}
+		int status;
+		if (waitpid(p, &status, 0) != p || status != 0)
+			die("child");
+	}
+}
+
+/* Threads that nap until the process ends. */
+static void *napping(void *arg)
+{
+	for (;;)
+		nap();
+	return arg;
+}
+
+static void story_nap(int threads)
+{
+	for (int i = 0; i < threads; i++) {
+		pthread_t t;
+		if (pthread_create(&t, NULL, napping, NULL))
+			die("pthread_create");
+	}
+	say("napping\n");
+}
+
 static void story_write(const char *path, int mib)
 {
 	static char block[1 << 20];
@@ -243,6 +278,10 @@ int main(int argc, char **argv)
 		story_futex(atoi(argv[2]));
 	} else if (!strcmp(story, "spawn")) {
 		story_spawn(argv[0], atoi(argv[2]), argv[3]);
+	} else if (!strcmp(story, "rename")) {
+		story_rename(atoi(argv[2]), argv[3]);
+	} else if (!strcmp(story, "nap")) {
+		story_nap(atoi(argv[2]));
 	} else if (!strcmp(story, "write")) {
 		story_write(argv[2], atoi(argv[3]));
 	} else if (!strcmp(story, "read")) {
