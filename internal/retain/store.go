@@ -99,8 +99,12 @@ func (s *Store) open() (err error) {
 	if s.tmp, err = makeDir(s.base, tmpDir, s.euid, s.euid); err != nil {
 		return err
 	}
-	if err := s.tmp.Chmod(0o700); err != nil {
+	if st, err := s.tmp.Stat(); err != nil {
 		return err
+	} else if st.Mode().Perm() != 0o700 {
+		if err := s.tmp.Chmod(0o700); err != nil {
+			return err
+		}
 	}
 	if err := s.clean(); err != nil {
 		return err
