@@ -58,7 +58,7 @@ func build() error {
 		return err
 	}
 	braidBin = filepath.Join(scratch, "braid")
-	include, err := filepath.Abs("../../inline")
+	include, err := filepath.Abs("../../inline/include")
 	if err != nil {
 		return err
 	}

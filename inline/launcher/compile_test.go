@@ -177,7 +177,7 @@ int a_one(int x) { return x + 1; }
 int a_two(int x) { return x + 2; }
 int b_one(int x) { return x + 3; }
 `
-	header, err := filepath.Abs("..")
+	header, err := filepath.Abs("../include")
 	if err != nil {
 		t.Fatal(err)
 	}

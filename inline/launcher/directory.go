@@ -5,9 +5,7 @@ import (
 	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -104,20 +102,5 @@ func stableDirectory(s *settings) (string, error) {
 	if _, err := os.Stat(directory); err == nil {
 		return directory, nil
 	}
-	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return "", err
-	}
-	made, err := os.MkdirTemp(parent, "new-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(made)
-	if err := s.write(made); err != nil {
-		return "", err
-	}
-	// Whole or not at all; if another process was faster, its directory is as good.
-	if err := os.Rename(made, directory); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	return directory, nil
+	return directory, wholeDirectory(parent, directory, s.write)
 }

@@ -59,6 +59,11 @@ func (l *launch) run(args []string) (exitCode int, err error) {
 	var rest []string
 	l.compiler, rest = identify(l.command)
 	l.compiler.probe()
+	if l.compiler.family != familyUnknown {
+		if err := offerHeader(); err != nil {
+			l.say("%v", err)
+		}
+	}
 	p := makePlan(&l.options, &l.compiler, rest)
 	if p.warning != "" {
 		fmt.Fprintln(l.stderr, "braid cc:", p.warning)

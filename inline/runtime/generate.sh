@@ -13,7 +13,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 link() { # result, processor, clang target, compiler flags, objcopy flags
 	parts=
-	for c in runtime.c area.c modules.c threads.c "slow_$2.S"; do
+	for c in runtime.c area.c modules.c threads.c rings.c api.c "slow_$2.S"; do
 		# shellcheck disable=SC2086
 		$CC --target="$3" $flags $4 -c "$c" -o "$out/${c%.?}.o"
 		parts="$parts $out/${c%.?}.o"
@@ -23,6 +23,7 @@ link() { # result, processor, clang target, compiler flags, objcopy flags
 	# shellcheck disable=SC2086
 	$OBJCOPY --strip-unneeded --remove-section=.comment --remove-section=.llvm_addrsig $5 \
 		--keep-global-symbol=__braid_tls --keep-global-symbol=__braid_slow --keep-global-symbol=__braid_slow_word \
+		--keep-global-symbol=__braid_api_thread --keep-global-symbol=__braid_api_trigger \
 		"$out/all.o" "../$1.o"
 }
 one() {

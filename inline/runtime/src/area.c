@@ -143,6 +143,7 @@ HIDDEN void __braid_forked(void)
 	h->module_used = old->module_used < BRAID_MODULE_MAX ? old->module_used : BRAID_MODULE_MAX;
 	copy(modules(h), modules(old), h->module_used * sizeof(struct braid_module));
 	int was_on = mine < BRAID_BLOCK_MAX && blocks(old)[mine].want;
+	braid_u32 api = mine < BRAID_BLOCK_MAX ? blocks(old)[mine].api : BRAID_API_NONE;
 	if (failed(sys6(SYS_mremap, (long)h, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (long)old, 0))) {
 		sys(SYS_munmap, h, bytes, 0);
 		detach(old, bytes);
@@ -156,7 +157,8 @@ HIDDEN void __braid_forked(void)
 		h->block_used = mine + 1;
 		__braid_fill(h, b, h->pid);
 		b->want |= was_on;
-		__braid_start(h, b);
+		b->api = api;
+		__braid_start(h, b, BRAID_OFF, b->mask);
 		__atomic_store_n(&b->state, BRAID_READY, __ATOMIC_RELEASE);
 	}
 	__braid_open_area(h);

@@ -16,7 +16,8 @@
  *      descriptor; otherwise a trace point within malloc could enter malloc.
  *  R3  A block is claimed with one compare-and-swap and published (state READY) after all of it is written, otherwise
  *      the recorder could read half of it.
- *  R4  cursor is stored by its own thread while on, and the recorder stores it only while it is off; see docs/protocol.md.
+ *  R4  While on, cursor is stored by its own thread alone. Otherwise the slow path moves it with a compare-and-swap from what it
+ *      has seen, and mask as well, and leaves if that fails; or a stop that comes meanwhile would be lost (docs/protocol.md).
  *  R5  A forked child never writes into its parent's area, otherwise both would append to one ring: the child's first
  *      fork handler puts a new area at the same address, so that every pointer in every copy stays valid.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the runtime share. All names that the linker sees begin with __braid_ and are local to the object in
- * the end, but for the two that stubs use (generate.sh). */
+ * the end, but for those that stubs and include/braid.h use (generate.sh). */
 #ifndef BRAID_RUNTIME_H
 #define BRAID_RUNTIME_H
 
@@ -60,9 +60,21 @@ HIDDEN void __braid_register_module(struct braid_header *h, struct braid_module 
 /* ---- threads.c ---- */
 
 HIDDEN void __braid_fill(struct braid_header *h, struct braid_block *b, braid_u32 tid);
-HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b);
+HIDDEN struct braid_block *__braid_registered(struct braid_header *h, braid_u32 tid, braid_u64 thread);
+HIDDEN struct braid_block *__braid_claim(struct braid_header *h, braid_u32 tid, braid_u32 api);
 HIDDEN void __braid_attend(struct braid_block **mine);
 HIDDEN void __braid_thread_exit(void *block);
+
+/* ---- rings.c ---- */
+
+HIDDEN void __braid_put_next_away(struct braid_block *b);
+HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b, braid_u64 cursor, braid_u64 mask);
+HIDDEN void __braid_swap(struct braid_block *b, braid_u64 cursor);
+
+/* ---- api.c; the linker sees them ---- */
+
+HIDDEN int __braid_api_thread(int on);
+HIDDEN int __braid_api_trigger(const char *why);
 
 /* ---- small things ---- */
 
@@ -101,6 +113,16 @@ static inline struct braid_module *modules(struct braid_header *h)
 {
 	return (struct braid_module *)((char *)h + BRAID_MODULES_OFF);
 }
+
+/* Returns what was blocked before. */
+static inline braid_u64 block_signals(void)
+{
+	braid_u64 all = ~0ull, old = 0;
+	sys6(SYS_sigprocmask, 2, (long)&all, (long)&old, 8, 0, 0);
+	return old;
+}
+
+static inline void unblock_signals(braid_u64 old) { sys6(SYS_sigprocmask, 2, (long)&old, 0, 8, 0, 0); }
 
 static inline int failed(long r) { return r < 0 && r > -4096; }
 

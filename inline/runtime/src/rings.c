@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a thread takes a ring, starts in it, and goes on in another. R1 to R4: runtime.c. */
+#include "runtime.h"
+
+/* Finds room for the calling thread's ring: a multiple of its size, with the bit above it clear. In a 32-bit program a
+ * ring takes at most a 16th of the room that is left, so that there is some for every thread. */
+static int make_ring(struct braid_header *h, struct braid_block *b)
+{
+	braid_u64 s = h->ring_bytes;
+	if (s < 4096 || s & (s - 1))
+		return 0;
+	if (NARROW)
+		for (braid_u64 room = h->bytes - h->ring_next; s > 64 << 10 && s > room / 16;)
+			s /= 2;
+	if (b->ring_addr && b->ring_bytes == s)
+		return 1;
+	braid_u64 next = __atomic_load_n(&h->ring_next, __ATOMIC_RELAXED), off;
+	do {
+		off = ((h->base + next + 2 * s - 1) & ~(2 * s - 1)) - h->base;
+		if (off + s > h->bytes || off + s < off) {
+			__atomic_fetch_add(&h->lost_rings, 1, __ATOMIC_RELAXED);
+			return 0;
+		}
+	} while (!__atomic_compare_exchange_n(&h->ring_next, &next, off + s, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	b->ring_off = off;
+	b->ring_bytes = s;
+	__atomic_store_n(&b->ring_addr, h->base + off, __ATOMIC_RELEASE);
+	return 1;
+}
+
+/* Forgets which ring is to be next. The block keeps it. */
+HIDDEN void __braid_put_next_away(struct braid_block *b)
+{
+	if (b->next_addr && (!b->prev_addr || b->prev_addr == b->ring_addr)) {
+		b->prev_bytes = b->next_bytes;
+		b->prev_off = b->next_off;
+		b->prev_addr = b->next_addr;
+	}
+	__atomic_store_n(&b->next_addr, 0, __ATOMIC_RELEASE);
+}
+
+static int exchange(braid_u64 *word, braid_u64 from, braid_u64 to)
+{
+	return __atomic_compare_exchange_n(word, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* Starts the calling thread, whose cursor and mask were seen as they are given here: it is off, or attends without an
+ * address. If the recorder changes its mind meanwhile, what it says stays (R4). */
+HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b, braid_u64 cursor, braid_u64 mask)
+{
+	if (!b->want || b->api == BRAID_API_OFF || !make_ring(h, b) || !exchange(&b->mask, mask, ~b->ring_bytes)) {
+		exchange(&b->cursor, cursor, BRAID_OFF);
+		return;
+	}
+	__braid_put_next_away(b);
+	b->start = braid_counter();
+	b->done = 0;
+	exchange(&b->cursor, cursor, b->ring_addr | BRAID_ON);
+}
+
+/* Answers a request to go on in the next ring: the cursor is where this one ends, and attends. A stop may overtake it, by
+ * clearing the rest of the mask's low bits or by turning the cursor off. Then this ring stays the thread's. */
+HIDDEN void __braid_swap(struct braid_block *b, braid_u64 cursor)
+{
+	braid_u64 mask = __atomic_load_n(&b->mask, __ATOMIC_ACQUIRE), end = cursor & ~BRAID_TAG;
+	braid_u64 addr = __atomic_load_n(&b->next_addr, __ATOMIC_ACQUIRE), bytes = b->next_bytes, off = b->next_off;
+	if (!(mask & 1) || !exchange(&b->mask, mask, ~b->ring_bytes)) {
+		exchange(&b->cursor, cursor, end | BRAID_OFF);
+		return;
+	}
+	if (!addr || bytes != b->ring_bytes) { /* no such ring: on in this one */
+		exchange(&b->cursor, cursor, end | BRAID_ON);
+		return;
+	}
+	b->prev_bytes = b->ring_bytes;
+	b->prev_off = b->ring_off;
+	b->prev_cursor = end;
+	b->prev_done = b->done;
+	b->prev_start = b->start;
+	b->prev_end = braid_counter();
+	__atomic_store_n(&b->prev_addr, b->ring_addr, __ATOMIC_RELEASE);
+	if (!exchange(&b->cursor, cursor, addr | BRAID_ON)) /* all of prev_* is there by then */
+		return;
+	b->start = b->prev_end;
+	b->done = 0;
+	b->ring_off = off;
+	b->ring_bytes = bytes;
+	__atomic_store_n(&b->ring_addr, addr, __ATOMIC_RELEASE);
+	__atomic_store_n(&b->next_addr, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&b->swaps, b->swaps + 1, __ATOMIC_RELEASE);
+}
