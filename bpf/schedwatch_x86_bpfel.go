@@ -26,8 +26,8 @@ type schedWatchTargetPage struct {
 
 type schedWatchThread struct {
 	_       structs.HostLayout
-	SinceNs uint64
-	Wait    uint64
+	State   uint64
+	EarlyNs uint64
 }
 
 type schedWatchWatched struct {

@@ -26,8 +26,8 @@ type schedWatchRawTargetPage struct {
 
 type schedWatchRawThread struct {
 	_       structs.HostLayout
-	SinceNs uint64
-	Wait    uint64
+	State   uint64
+	EarlyNs uint64
 }
 
 type schedWatchRawWatched struct {

@@ -43,6 +43,7 @@ func newModel(events []event, pid int) *model {
 	type state struct {
 		name  string // running is none
 		since uint64
+		early uint64 // see waits.h
 		ended bool
 	}
 	threads := map[uint32]*state{}
@@ -58,6 +59,7 @@ func newModel(events []event, pid int) *model {
 			limit = kevent.LimitBlocked
 		}
 		m.add(s.name, limit, tid, s.since, at)
+		s.name, s.since = "runnable", at
 	}
 	tgid := uint32(pid)
 	for _, e := range slices.SortedStableFunc(slices.Values(events), func(a, b event) int { return cmp.Compare(a.Time, b.Time) }) {
@@ -78,29 +80,37 @@ func newModel(events []event, pid int) *model {
 				continue
 			}
 			s := thread(sw.NextTid)
-			switch s.name {
-			case "preempted":
-				m.hist["preempted"] = append(m.hist["preempted"], e.Time-s.since)
-				fallthrough
-			case "runnable":
-				m.add("run queue", kevent.LimitRunQueue, sw.NextTid, s.since, e.Time)
-			case "sleeping", "blocked":
-				slept(s, sw.NextTid, e.Time)
+			if s.name == "sleeping" || s.name == "blocked" {
+				end := e.Time
+				if s.early != 0 && s.early+1e6 >= s.since {
+					end = s.since
+				}
+				slept(s, sw.NextTid, end)
+				if end == e.Time {
+					s.name = ""
+				}
 			}
-			s.name = ""
+			if s.name == "preempted" {
+				m.hist["preempted"] = append(m.hist["preempted"], e.Time-s.since)
+			}
+			if s.name != "" {
+				m.add("run queue", kevent.LimitRunQueue, sw.NextTid, s.since, e.Time)
+			}
+			s.name, s.early = "", 0
 		case kevent.KindWaking:
 			if kevent.DecodeWaking(e.body).Tgid != tgid {
 				continue
 			}
 			fresh := threads[e.Tid] == nil
-			s := thread(e.Tid)
-			switch {
+			switch s := thread(e.Tid); {
+			case s.ended || s.name == "preempted":
 			case s.name == "sleeping" || s.name == "blocked":
 				slept(s, e.Tid, e.Time)
-			case !fresh && s.name != "runnable" || s.ended:
-				continue
+			case fresh || s.name == "runnable":
+				s.name, s.since = "runnable", e.Time
+			default:
+				s.early = e.Time
 			}
-			s.name, s.since = "runnable", e.Time
 		case kevent.KindExit:
 			if s := threads[e.Tid]; s != nil {
 				s.name, s.ended = "", true

@@ -8,9 +8,12 @@
  *   woken         what it waited for is measured; runnable
  *   switched in   the wait for a CPU is measured; running
  *
+ * A thread that waits for something quick is often woken while it is still being switched out, on another CPU: then the
+ * wake-up is seen before the switch, or has the earlier time. Such an early wake-up is remembered, and when the thread is
+ * switched in without another, it waited for the CPU from the start.
+ *
  * An event that is missing makes a wait disappear, and never a longer one: a thread that was switched in without being
- * woken is taken to have slept until then, and one that is woken while it runs goes on running. A thread without an
- * entry did nothing yet.
+ * woken is taken to have slept until then. A thread without an entry did nothing yet.
  */
 #ifndef BRAID_WAITS_H
 #define BRAID_WAITS_H
@@ -26,10 +29,19 @@
 
 enum wait { RUNNING, RUNNABLE, PREEMPTED, SLEEPING, BLOCKED };
 
+/* An early wake-up counts if it came at most this long before the switch: choosing the next thread may take a while. */
+#define EARLY_NS 1000000
+
+#define WAIT_BITS 3
+#define WAIT_MASK ((1 << WAIT_BITS) - 1)
+
 struct thread {
-	__u64 since_ns;
-	__u64 wait;
+	__u64 state;    /* when the wait began, ns << WAIT_BITS, and enum wait: one word, since wake-ups may overlap switches */
+	__u64 early_ns; /* the last wake-up since the thread runs; 0: none */
 };
+
+inline_fn enum wait wait_of(__u64 state) { return state & WAIT_MASK; }
+inline_fn __u64 since_of(__u64 state) { return state >> WAIT_BITS; }
 
 /* By thread. The loader sets max_entries. */
 struct {
@@ -47,15 +59,15 @@ inline_fn void forget_thread(__u32 tid)
 /* A thread that is past its exit hook gets no entry any more: nobody would delete it. */
 inline_fn void set_wait(struct thread *t, struct task_struct *p, enum wait wait, __u64 now)
 {
-	if (t) { /* a wake-up on one CPU may overlap a switch on another: either may win, and both are of this instant */
-		t->since_ns = now;
-		t->wait = wait;
+	__u64 state = now << WAIT_BITS | wait;
+	if (t) {
+		*(volatile __u64 *)&t->state = state;
 		return;
 	}
 	if (FIELD(p, flags) & PF_EXITING)
 		return;
 	__u32 tid = FIELD(p, pid);
-	struct thread fresh = { .since_ns = now, .wait = wait };
+	struct thread fresh = { .state = state };
 	if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY))
 		count(COUNT_MAP_FULL_THREADS);
 }
@@ -75,11 +87,10 @@ inline_fn void wait_begins(struct task_struct *p, __u32 tgid, __u32 state, __u64
 	set_wait(bpf_map_lookup_elem(&threads, &tid), p, wait, now);
 }
 
-/* Measures a sleep, of any kind, that ends now. */
-inline_fn void slept(struct watched *w, struct thread *t, __u32 tgid, __u32 tid, __u64 now)
+/* Measures a sleep, of any kind. */
+inline_fn void slept(struct watched *w, enum wait wait, __u32 tgid, __u32 tid, __u64 ns, __u64 now)
 {
-	__u64 ns = now - t->since_ns;
-	if (t->wait == BLOCKED) {
+	if (wait == BLOCKED) {
 		measure(w, MEASURE_BLOCKED, ns);
 		check(w, LIMIT_BLOCKED, tgid, tid, ns, now);
 	} else {
@@ -92,11 +103,24 @@ inline_fn void thread_woken(struct task_struct *p, __u32 tgid, __u64 now)
 {
 	__u32 tid = FIELD(p, pid);
 	struct watched *w = watched_process(tgid);
-	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
-	if (!w || (t && (t->wait == RUNNING || t->wait == PREEMPTED)))
+	if (!w)
 		return;
-	if (t && t->wait != RUNNABLE && t->since_ns >= w->added_ns)
-		slept(w, t, tgid, tid, now);
+	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
+	if (!t) {
+		set_wait(NULL, p, RUNNABLE, now);
+		return;
+	}
+	__u64 state = *(volatile __u64 *)&t->state, since = since_of(state);
+	enum wait wait = wait_of(state);
+	if (wait == RUNNING)
+		t->early_ns = now;
+	if (wait == RUNNING || wait == PREEMPTED)
+		return;
+	if (wait != RUNNABLE && since >= w->added_ns) {
+		if (now < since)
+			now = since;
+		slept(w, wait, tgid, tid, now - since, now);
+	}
 	set_wait(t, p, RUNNABLE, now);
 }
 
@@ -104,21 +128,26 @@ inline_fn void wait_ends(struct task_struct *p, __u32 tgid, __u64 now)
 {
 	__u32 tid = FIELD(p, pid);
 	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
-	if (!t || t->wait == RUNNING)
+	if (!t)
 		return;
+	__u64 state = *(volatile __u64 *)&t->state, since = since_of(state), early = t->early_ns;
+	enum wait wait = wait_of(state);
+	t->early_ns = 0;
+	set_wait(t, p, RUNNING, now);
 	struct watched *w = watched_process(tgid);
-	__u64 ns = now - t->since_ns;
-	if (w && t->since_ns >= w->added_ns) {
-		if (t->wait == RUNNABLE || t->wait == PREEMPTED) {
-			measure(w, MEASURE_RUN_QUEUE, ns);
-			if (t->wait == PREEMPTED)
-				measure(w, MEASURE_PREEMPTED, ns);
-			check(w, LIMIT_RUN_QUEUE, tgid, tid, ns, now);
-		} else {
-			slept(w, t, tgid, tid, now);
+	if (wait == RUNNING || !w || since < w->added_ns)
+		return;
+	if (wait == SLEEPING || wait == BLOCKED) {
+		if (!early || early + EARLY_NS < since) {
+			slept(w, wait, tgid, tid, now - since, now);
+			return;
 		}
+		slept(w, wait, tgid, tid, 0, now);
 	}
-	t->wait = RUNNING;
+	measure(w, MEASURE_RUN_QUEUE, now - since);
+	if (wait == PREEMPTED)
+		measure(w, MEASURE_PREEMPTED, now - since);
+	check(w, LIMIT_RUN_QUEUE, tgid, tid, now - since, now);
 }
 
 #else
