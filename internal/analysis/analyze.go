@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"braid/internal/timeline"
@@ -61,8 +62,10 @@ func (a *analyzer) note(format string, args ...any) {
 	a.result.Notes = append(a.result.Notes, fmt.Sprintf(format, args...))
 }
 
-// pass goes over all threads.
+// pass goes over all threads. What is lost was counted when the trace was loaded, or will be by others.
 func (a *analyzer) pass(v visitor) error {
+	lost := maps.Clone(a.trace.Lost)
+	defer func() { a.trace.Lost = lost }()
 	a.walker.methods, a.walker.visit = a.methods, v
 	for i, th := range a.trace.Threads {
 		j := a.joiners[th.Space]
@@ -79,7 +82,7 @@ func (a *analyzer) pass(v visitor) error {
 
 // find makes the first pass, and others if no call is found where it was looked for.
 func (a *analyzer) find() (method uint32, ok bool, err error) {
-	at := a.around()
+	at := a.search()
 	if len(a.options.Signatures) > 0 {
 		a.normals.sigs = newMatcher(a.trace, a.methods, a.options.Signatures)
 	}
@@ -95,12 +98,11 @@ func (a *analyzer) find() (method uint32, ok bool, err error) {
 		if method, ok = a.normals.choose(); ok {
 			return method, true, nil
 		}
-		wider, note := at.wider()
-		if note == "" {
+		note, more := at.wider()
+		if !more {
 			return 0, false, nil
 		}
 		a.note("%s", note)
-		at = wider
 	}
 }
 

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 )
 
@@ -27,13 +28,23 @@ func BenchmarkAnalyze(b *testing.B) {
 		o    Options
 	}{{"plain", Options{}}, {"signatures", Options{Signatures: Builtin()}}} {
 		b.Run(c.name, func(b *testing.B) {
+			before := cpuNs(b)
 			for b.Loop() {
 				r, err := Analyze(tr, c.o)
 				if err != nil || r.Moment == nil {
 					b.Fatal(r, err)
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/calls, "ns/call")
+			b.ReportMetric(float64(cpuNs(b)-before)/float64(b.N)/calls, "cpu-ns/call")
 		})
 	}
+}
+
+// cpuNs is the CPU time of this process: on a machine that others use, too, it says more than the clock on the wall.
+func cpuNs(b *testing.B) int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
 }

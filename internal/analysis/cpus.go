@@ -101,9 +101,12 @@ func (c *cpus) occupied(cpu uint16, t int64) {
 	c.list = append(c.list, o)
 }
 
-// holders says who had the CPU while a thread waited for it. What nobody is known to have had is left out.
+// holders says who had the CPU while a thread waited for it. What is not known, or nobody's, is one entry without a thread.
 func (c *cpus) holders(pieces []piece) []Who {
 	sum := make(map[uint32]int64)
+	for i := range pieces {
+		sum[0] += pieces[i].to - pieces[i].from
+	}
 	for i := range c.list {
 		o := &c.list[i]
 		if o.tid == tidUnknown || o.tid == tidIdle {
@@ -116,6 +119,7 @@ func (c *cpus) holders(pieces []piece) []Who {
 			}
 			if shared := min(p.to, o.to) - max(p.from, o.from); p.cpu == o.cpu && shared > 0 {
 				sum[o.tid] += shared
+				sum[0] -= shared
 			}
 		}
 	}
@@ -126,6 +130,9 @@ func (c *cpus) holders(pieces []piece) []Who {
 func (c *cpus) who(sum map[uint32]int64) []Who {
 	var all []Who
 	for tid, ns := range sum {
+		if ns <= 0 {
+			continue
+		}
 		all = append(all, Who{Tid: tid, Name: c.comms[tid], Ns: ns})
 	}
 	slices.SortFunc(all, func(a, b Who) int { return cmp.Or(cmp.Compare(b.Ns, a.Ns), cmp.Compare(a.Tid, b.Tid)) })

@@ -2,9 +2,7 @@ package analysis
 
 import (
 	"cmp"
-	"path"
 	"slices"
-	"strconv"
 
 	"braid/internal/timeline"
 )
@@ -91,8 +89,7 @@ func (k *matcher) choose(thread int) {
 	for _, s := range k.sigs {
 		ok := s.Thread == "" || s.Thread == "main" && th.Tid == th.Pid
 		if s.Thread != "" && s.Thread != "main" {
-			ok, _ = path.Match(s.Thread, th.Name) // checked when parsed
-			ok = ok || s.Thread == strconv.Itoa(int(th.Tid))
+			ok = threadMatches(s.Thread, th)
 		}
 		k.onThread = append(k.onThread, ok)
 	}

@@ -3,6 +3,8 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"path"
+	"strconv"
 	"strings"
 
 	"braid/internal/timeline"
@@ -15,6 +17,8 @@ type Around struct {
 	From, To int64
 	// Pid and Tid are the process and the thread; 0 is any.
 	Pid, Tid int
+	// Thread is a thread's id, or a pattern of names (path.Match); empty is any. A pattern that is wrong matches none.
+	Thread string
 	// Method is a pattern of names: * is any text, and parameters may be left out. Empty is any.
 	Method string
 	// IgnoreTrigger looks at the whole trace even if it has a trigger.
@@ -24,42 +28,59 @@ type Around struct {
 const (
 	// MinPeers is how many other calls of a method there must be to say what is normal for it.
 	MinPeers = 10
-	// lookBack is how long before a trigger the call that set it off may have ended.
-	lookBack = 1_000_000_000
+	// nearby is how long before a trigger the call that set it off may have ended, in ns.
+	nearby = 1_000_000_000
 )
 
-// around is where to look, with what a trigger says put in place.
-func (a *analyzer) around() Around {
-	o := a.options.Around
-	tg := a.trace.Meta.Trigger
-	if tg == nil || o.IgnoreTrigger || o.From != 0 || o.To != 0 || o.Tid != 0 || o.Pid != 0 || o.Method != "" {
-		return o
-	}
-	at := int64(min(tg.TimeNs, math.MaxInt64/8))
-	o = Around{From: at - lookBack, To: at, Pid: tg.Pid, Tid: tg.Tid}
-	if tg.Method != "" {
-		o.Method = strings.NewReplacer(`\`, `\\`, "*", `\*`).Replace(tg.Method)
-	}
-	return o
+// search is where to look for the moment. What the user asked for is given up last.
+type search struct {
+	Around
+	asked   bool // a thread or method, by the user
+	widened bool
 }
 
-// wider gives up one condition after the other, the one that is most likely to be wrong first, and says which.
-func (o Around) wider() (Around, string) {
-	switch {
-	case o.Method != "" && o.From != 0:
-		name := o.Method
-		o.Method = ""
-		return o, fmt.Sprintf("no call of %s was recorded at that time; other methods were looked at", name)
-	case o.Tid != 0:
-		tid := o.Tid
-		o.Tid = 0
-		return o, fmt.Sprintf("no call of thread %d was recorded at that time; other threads were looked at", tid)
-	case o.Pid != 0:
-		pid := o.Pid
-		o.Pid = 0
-		return o, fmt.Sprintf("no call of process %d was recorded at that time; other processes were looked at", pid)
+// search is what the options ask for, and what the trigger says of the rest.
+func (a *analyzer) search() search {
+	o := a.options.Around
+	s := search{o, o.Pid != 0 || o.Tid != 0 || o.Thread != "" || o.Method != "", false}
+	tg := a.trace.Meta.Trigger
+	if tg == nil || o.IgnoreTrigger || o.From != 0 || o.To != 0 {
+		return s
 	}
-	return o, ""
+	at := int64(min(tg.TimeNs, math.MaxInt64/8))
+	s.From, s.To, s.widened = at-nearby, at, true
+	if s.asked {
+		return s
+	}
+	s.Pid, s.Tid = tg.Pid, tg.Tid
+	if tg.Method != "" {
+		s.Method = strings.NewReplacer(`\`, `\\`, "*", `\*`).Replace(tg.Method)
+	}
+	return s
+}
+
+// wider gives up one condition after the other, the one that is most likely to be wrong first, and says which. It returns
+// false if there is none left.
+func (s *search) wider() (note string, ok bool) {
+	there := s.From != 0 || s.To != 0
+	switch {
+	case there && !s.widened:
+		s.From, s.To, s.widened = s.From-nearby, s.To+nearby, true
+		return "no such call was open at that time; those within a second of it were looked at", true
+	case !s.asked && s.Method != "":
+		note = fmt.Sprintf("no call of %s was recorded at that time; other methods were looked at", s.Method)
+		s.Method = ""
+	case !s.asked && s.Tid != 0:
+		note = fmt.Sprintf("no call of thread %d was recorded at that time; other threads were looked at", s.Tid)
+		s.Tid = 0
+	case !s.asked && s.Pid != 0:
+		note = fmt.Sprintf("no call of process %d was recorded at that time; other processes were looked at", s.Pid)
+		s.Pid = 0
+	case there:
+		note = "no such call was recorded at that time; the whole recording was looked at"
+		s.From, s.To = 0, 0
+	}
+	return note, note != ""
 }
 
 // wants says whether the moment may be a call, when the call ends.
@@ -72,7 +93,8 @@ func (o Around) wants(t *timeline.Trace, m *methods) func(w *walker, f *frame) b
 	}
 	return func(w *walker, f *frame) bool {
 		th := t.Threads[w.thread]
-		if w.now < from || f.begin > to || o.Tid != 0 && int(th.Tid) != o.Tid || o.Pid != 0 && int(th.Pid) != o.Pid {
+		if w.now < from || f.begin > to || o.Tid != 0 && int(th.Tid) != o.Tid || o.Pid != 0 && int(th.Pid) != o.Pid ||
+			o.Thread != "" && !threadMatches(o.Thread, th) {
 			return false
 		}
 		if o.Method == "" {
@@ -91,25 +113,42 @@ func (o Around) wants(t *timeline.Trace, m *methods) func(w *walker, f *frame) b
 	}
 }
 
+// threadMatches reports whether a pattern is a thread's number or matches its name.
+func threadMatches(pattern string, th *timeline.Thread) bool {
+	ok, _ := path.Match(pattern, th.Name)
+	return ok || pattern == strconv.FormatUint(uint64(th.Tid), 10)
+}
+
 // choose returns the method whose worst call is the moment. If there is a method with enough calls to say what is normal,
-// it is the one whose worst call is furthest above its median; methods whose calls wait as a rule come last. Without one
-// it is the outermost of the longest.
+// it is the one whose worst call is furthest above its median; methods whose calls wait as a rule come last. If that call
+// lies within another one that is nearly as far above its own, it is the outermost of those. Without a method with enough
+// calls it is the outermost of the longest.
 func (n *normals) choose() (method uint32, ok bool) {
-	best, bestExcess := -1, int64(0)
-	for pass := range 2 {
+	for _, waits := range []bool{false, true} {
+		var candidates []uint32
+		best, bestExcess := uint32(0), int64(0)
 		for i := range n.rows {
 			row := &n.rows[i]
-			if row.worst.end == 0 || row.calls <= MinPeers || pass == 0 && row.waits() {
+			if row.worst.end == 0 || row.calls <= MinPeers || !waits && row.waits() {
 				continue
 			}
-			if excess := row.worst.end - row.worst.begin - row.total.Quantile(0.5); best < 0 || excess > bestExcess {
-				best, bestExcess = i, excess
+			if excess := row.excess(); len(candidates) == 0 || excess > bestExcess {
+				best, bestExcess = uint32(i), excess
+			}
+			candidates = append(candidates, uint32(i))
+		}
+		if len(candidates) == 0 {
+			continue
+		}
+		inner := n.rows[best].worst
+		for _, i := range candidates {
+			if row := &n.rows[i]; row.worst.holds(&inner) && row.worst.depth < n.rows[best].worst.depth && row.excess() >= bestExcess-bestExcess/10 {
+				best = i
 			}
 		}
-		if best >= 0 {
-			return uint32(best), true
-		}
+		return best, true
 	}
+	best := -1
 	for i := range n.rows {
 		row := &n.rows[i]
 		if row.worst.end == 0 {
@@ -120,6 +159,14 @@ func (n *normals) choose() (method uint32, ok bool) {
 		}
 	}
 	return uint32(max(best, 0)), best >= 0
+}
+
+// excess is how far the worst call is above the median.
+func (n *normal) excess() int64 { return n.worst.end - n.worst.begin - n.total.Quantile(0.5) }
+
+// holds reports whether other lies within c.
+func (c *call) holds(other *call) bool {
+	return c.thread == other.thread && c.begin <= other.begin && c.end >= other.end
 }
 
 func longer(a, b *call) bool {

@@ -113,6 +113,12 @@ func details(f *Finding) (more []string) {
 		}
 	case Runnable:
 		for _, w := range f.Who {
+			if w.Tid == 0 {
+				if w.Ns > f.Ns/20 {
+					more = append(more, fmt.Sprintf("for %s it is not known who had it", wording.Duration(w.Ns)))
+				}
+				continue
+			}
 			more = append(more, fmt.Sprintf("%s had it for %s", who(w), wording.Duration(w.Ns)))
 		}
 	case Sleeping:

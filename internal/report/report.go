@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"braid/inline"
+	"braid/internal/analysis"
 	"braid/internal/timeline"
+	"braid/internal/tracefile"
 )
 
 // Options chooses what a report shows. The zero value shows everything, by self time.
@@ -22,6 +24,8 @@ type Options struct {
 	Top int
 	// Thread shows only the threads with this number or whose name matches this pattern (path.Match); "" shows all.
 	Thread string
+	// Why says what to explain; nil: nothing is analysed.
+	Why *analysis.Options
 }
 
 // SortKeys are the values of Options.Sort. The states are those of a method's self time.
@@ -130,6 +134,9 @@ type Report struct {
 	Unwound    Unwound           `json:"unwound"`
 	Hooks      []string          `json:"missing_hooks,omitempty"`
 	Notes      []string          `json:"notes,omitempty"`
+	// Analysis is what made a moment slow; nil if nobody asked.
+	Analysis  *analysis.Result     `json:"analysis,omitempty"`
+	Snapshots []tracefile.Snapshot `json:"snapshots,omitempty"`
 
 	hiddenMethods, top int
 }
@@ -159,6 +166,9 @@ func Build(t *timeline.Trace, o Options) (*Report, error) {
 		if n > 0 {
 			r.Lost[name] += n
 		}
+	}
+	if err := r.why(t, o); err != nil {
+		return nil, err
 	}
 	r.Clock.Source = t.Counter.String()
 	if t.Clock != nil {

@@ -23,10 +23,11 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// WriteText writes the report as tables of at most Width columns: threads, methods, I/O, and a line for each thing
+// WriteText writes the report as tables of at most Width columns: what made the moment slow, threads, methods, I/O, and a line for each thing
 // that is lost or uncertain.
 func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
+	r.textWhy(b)
 	r.textThreads(b)
 	r.textMethods(b)
 	r.textIO(b)
