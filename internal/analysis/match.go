@@ -180,7 +180,7 @@ func (k *matcher) holds(w *walker, f *frame, s *wanted, o *opening) bool {
 }
 
 func (p *Points) sub(o Points) Points {
-	return Points{p.Fsyncs - o.Fsyncs, p.Faults - o.Faults, p.Requests - o.Requests, p.Bytes - o.Bytes}
+	return Points{p.Fsyncs - o.Fsyncs, p.FsyncNs - o.FsyncNs, p.Faults - o.Faults, p.Requests - o.Requests, p.Bytes - o.Bytes}
 }
 
 func (p *Points) value(m metric) float64 {

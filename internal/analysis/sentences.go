@@ -102,7 +102,11 @@ func details(f *Finding) (more []string) {
 	switch f.cause {
 	case Fsync, Read, Write:
 		if p.Fsyncs > 0 {
-			more = append(more, plural(uint64(p.Fsyncs), "call")+" of fsync")
+			calls := plural(uint64(p.Fsyncs), "call") + " of fsync"
+			if f.cause == Fsync && p.FsyncNs > f.Ns+f.Ns/10 {
+				calls += fmt.Sprintf(", %s with the time on a CPU in them", wording.Duration(p.FsyncNs))
+			}
+			more = append(more, calls)
 		}
 		if p.Requests > 0 {
 			more = append(more, plural(uint64(p.Requests), "request"), wording.Size(p.Bytes))
@@ -166,11 +170,15 @@ func (a *analyzer) limits(c *cpus) {
 	if n := d.n; m.Usual != nil && n < MinPeers {
 		a.note("%s: only %s can be compared from the inside; its callees are compared with their own calls", short(m.Method), plural(n, "other call"))
 	}
-	for _, f := range a.result.Findings {
-		if f.Basis == "none" {
-			a.note("%s: too few calls to say what is usual; all of its time counts as found", short(f.Method))
-			break
+	var few []string
+	for i := range a.result.Findings {
+		f := &a.result.Findings[i]
+		if name := short(f.Method); f.Basis == "none" && !slices.Contains(few, name) && len(few) < headParts {
+			few = append(few, name)
 		}
+	}
+	if len(few) > 0 {
+		a.note("too few calls to say what is usual of %s: all of the time counts as found", strings.Join(few, ", "))
 	}
 	if m.Open {
 		a.note("the call was not over when the recording ended: what it did later is not known")

@@ -14,6 +14,7 @@ const minTime = math.MinInt64 / 4
 // Points counts what happened at a moment rather than for a time.
 type Points struct {
 	Fsyncs   uint32 `json:"fsyncs,omitempty"`
+	FsyncNs  int64  `json:"fsync_ns,omitempty"` // that they took, on a CPU or not
 	Faults   uint32 `json:"major_faults,omitempty"`
 	Requests uint32 `json:"requests,omitempty"` // to block devices
 	Bytes    uint64 `json:"bytes,omitempty"`    // of requests
@@ -21,6 +22,7 @@ type Points struct {
 
 func (p *Points) add(o Points) {
 	p.Fsyncs += o.Fsyncs
+	p.FsyncNs += o.FsyncNs
 	p.Faults += o.Faults
 	p.Requests += o.Requests
 	p.Bytes += o.Bytes
@@ -33,6 +35,7 @@ func (p *Points) count(s *timeline.Span) {
 		p.Bytes += uint64(s.Bytes)
 	case s.Kind == timeline.SpanFsync:
 		p.Fsyncs++
+		p.FsyncNs += s.End - s.Start
 	case s.Kind == timeline.SpanMajorFault:
 		p.Faults++
 	}

@@ -134,6 +134,8 @@ type Report struct {
 	Unwound    Unwound           `json:"unwound"`
 	Hooks      []string          `json:"missing_hooks,omitempty"`
 	Notes      []string          `json:"notes,omitempty"`
+	// Trigger is why the trace was written; nil if somebody asked for a recording.
+	Trigger *tracefile.Trigger `json:"trigger,omitempty"`
 	// Analysis is what made a moment slow; nil if nobody asked.
 	Analysis  *analysis.Result     `json:"analysis,omitempty"`
 	Snapshots []tracefile.Snapshot `json:"snapshots,omitempty"`

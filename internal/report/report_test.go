@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"braid/inline"
+	"braid/internal/analysis"
 	"braid/internal/kevent"
 	"braid/internal/timeline"
 	"braid/internal/tracefile"
@@ -21,6 +22,7 @@ var update = flag.Bool("update", false, "write the goldens in testdata anew")
 
 const (
 	second  = uint64(1e9)
+	begin   = 10 * second
 	ms      = uint64(1e6)
 	text    = uint64(0x5555_5555_0000)
 	addrRun = text + 0x100
@@ -39,8 +41,9 @@ func comm(s string) (c [16]byte) {
 
 // story writes a trace file: thread 100 computes for 50 ms of which it is preempted for 10, waits 30 ms for a lock
 // that thread 101 holds, and writes 64 KiB and syncs them, blocked for 20 ms. A tick of its counter is a nanosecond.
-// A method fails three times, with an exception that its caller catches. Thread 101 sleeps. kernel says whether kernel events are part of it.
-func story(t testing.TB, kernel bool) *timeline.Trace {
+// A method fails three times, with an exception that its caller catches. Thread 101 sleeps. kernel says whether kernel events are part of it. A trigger
+// makes it one that was flushed, with a snapshot.
+func story(t testing.TB, kernel bool, flushed ...*tracefile.Trigger) *timeline.Trace {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "story.braid")
 	w, err := tracefile.Create(path)
@@ -53,11 +56,15 @@ func story(t testing.TB, kernel bool) *timeline.Trace {
 			t.Fatal(err)
 		}
 	}
-	begin, end := 10*second, 10*second+200*ms
-	must(w.WriteMeta(&tracefile.Meta{
+	end := begin + 200*ms
+	meta := &tracefile.Meta{
 		Braid: "test", Start: tracefile.Instant{BootNs: begin}, End: tracefile.Instant{BootNs: end},
 		Notes: []string{"the target closed its standard output, which is nothing to worry about but makes a note that is longer than a line"},
-	}))
+	}
+	if len(flushed) > 0 {
+		meta.Trigger = flushed[0]
+	}
+	must(w.WriteMeta(meta))
 	clock := &tracefile.Clock{Counter: tracefile.CounterTSC, Frequency: second}
 	for at := begin - second; at <= end; at += 100 * ms {
 		clock.Samples = append(clock.Samples, tracefile.ClockSample{Before: at - 20, After: at + 20, BootNs: at})
@@ -128,6 +135,17 @@ func story(t testing.TB, kernel bool) *timeline.Trace {
 		must(w.WriteEvents(b))
 	}
 	must(w.WriteLost(&tracefile.Lost{Counts: map[string]uint64{"kernel_ring_full_switch": 3, "kernel_ring_full_waking": 0}, Hooks: []string{"cpu_frequency: not in this kernel"}}))
+	if len(flushed) > 0 {
+		must(w.WriteSnapshot(&tracefile.Snapshot{
+			TimeNs: begin + 150*ms,
+			Texts: map[string]string{
+				"/proc/loadavg": "3.14 1.00 0.50 2/300 4242\n", "/proc/meminfo": "MemTotal: 8000000 kB\nMemAvailable:    4000000 kB\n",
+				"/proc/pressure/cpu": "some avg10=12.50 avg60=1.00 avg300=0.10 total=1\n", "/proc/pressure/io": "some avg10=80.00 avg60=1.00 avg300=0.10 total=1\nfull avg10=70.00 avg60=0 avg300=0 total=1\n",
+			},
+			Threads: []tracefile.SnapshotThread{{Pid: 100, Tid: 100, Name: "app", State: "D", Wait: "jbd2_log_wait_commit", Stack: []string{"io_schedule"}}, {Pid: 100, Tid: 101, Name: "hol\x1bder", State: "R"}},
+			Missing: []string{"/proc/101/stack: not permitted"},
+		}))
+	}
 	must(w.Close())
 	r, err := tracefile.Open(path)
 	must(err)
@@ -157,17 +175,22 @@ func golden(t *testing.T, name string, got []byte) {
 // TestGoldens compares reports of story with the goldens in testdata. go test -run Goldens -update writes them.
 func TestGoldens(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		kernel bool
-		o      Options
+		name    string
+		kernel  bool
+		o       Options
+		flushed []*tracefile.Trigger
 	}{
-		{"all", true, Options{}},
-		{"top-total", true, Options{Sort: "total", Top: 1}},
-		{"thread", true, Options{Sort: "name", Thread: "hold*"}},
-		{"no-kernel", false, Options{Thread: "100"}},
+		{"all", true, Options{}, nil},
+		{"top-total", true, Options{Sort: "total", Top: 1}, nil},
+		{"thread", true, Options{Sort: "name", Thread: "hold*"}, nil},
+		{"no-kernel", false, Options{Thread: "100"}, nil},
+		{"flushed", true, Options{Top: 2, Why: &analysis.Options{Signatures: analysis.Builtin()}}, []*tracefile.Trigger{{
+			Name: "slow sync", Kind: "method", Severity: "high", TimeNs: begin + 121*ms, Pid: 100, Tid: 100, Method: "sync_all",
+			Reason: "sync_all took longer than its limit", Values: map[string]float64{"latency_ns": 59e6, "limit_ns": 50e6, "calls": 1},
+		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := Build(story(t, c.kernel), c.o)
+			r, err := Build(story(t, c.kernel, c.flushed...), c.o)
 			if err != nil {
 				t.Fatal(err)
 			}

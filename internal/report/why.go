@@ -13,11 +13,12 @@ import (
 	"braid/internal/wording"
 )
 
-// why adds what the analysis finds, and the snapshots of the system.
+// why adds the trigger, the snapshots of the system, and what the analysis finds.
 func (r *Report) why(t *timeline.Trace, o Options) (err error) {
 	if r.Snapshots, err = t.File.Snapshots(); err != nil {
 		return err
 	}
+	r.Trigger = t.Meta.Trigger
 	if o.Why == nil {
 		return nil
 	}
@@ -30,8 +31,8 @@ func boot(ns int64) string { return fmt.Sprintf("%d.%06ds", ns/1e9, ns%1e9/1000)
 
 // textWhy writes what triggered the trace, how the system was, and what the analysis found.
 func (r *Report) textWhy(w io.Writer) {
-	if a := r.Analysis; a != nil && a.Trigger != nil {
-		textTrigger(w, a.Trigger)
+	if r.Trigger != nil {
+		textTrigger(w, r.Trigger)
 	}
 	for i := range r.Snapshots {
 		textSnapshot(w, &r.Snapshots[i])
@@ -39,7 +40,7 @@ func (r *Report) textWhy(w io.Writer) {
 	if a := r.Analysis; a != nil {
 		textAnalysis(w, a)
 	}
-	if len(r.Snapshots) > 0 || r.Analysis != nil {
+	if r.Trigger != nil || len(r.Snapshots) > 0 || r.Analysis != nil {
 		fmt.Fprintln(w)
 	}
 }
