@@ -194,7 +194,8 @@ struct announce_event {
 	__u32 parent_tgid;
 	__u32 uid;
 	__u8 what;
-	__u8 pad[3];
+	__u8 signal;
+	__u8 pad[2];
 	struct comm comm;
 };
 

@@ -122,6 +122,7 @@ struct task_struct {
 	const struct cred *cred;
 	struct css_set *cgroups;
 	char comm[16];
+	int exit_code;
 };
 
 struct task_struct___state {

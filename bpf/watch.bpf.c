@@ -122,7 +122,8 @@ inline_fn void announce(struct task_struct *p, __u8 what, bool match, const stru
 	e->parent_tgid = BPF_CORE_READ(p, real_parent, tgid);
 	e->uid = owner(p);
 	e->what = what;
-	e->pad[0] = e->pad[1] = e->pad[2] = 0;
+	e->signal = what == ANNOUNCE_EXIT ? FIELD(p, exit_code) & 0x7f : 0;
+	e->pad[0] = e->pad[1] = 0;
 	e->comm = *name;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 }

@@ -191,7 +191,7 @@ func DecodeReclaim(b []byte) Reclaim {
 func DecodeAnnounce(b []byte) Announce {
 	b = b[:announceSize]
 	return Announce{
-		Cgroup: u64(b, 0), Tgid: u32(b, 8), ParentTgid: u32(b, 12), UID: u32(b, 16), What: Announcement(b[20]),
+		Cgroup: u64(b, 0), Tgid: u32(b, 8), ParentTgid: u32(b, 12), UID: u32(b, 16), What: Announcement(b[20]), Signal: b[21],
 		Comm: [16]byte(b[24:40]),
 	}
 }

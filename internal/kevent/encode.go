@@ -138,7 +138,7 @@ func AppendAnnounce(b []byte, h Header, e Announce) []byte {
 	b = put32(b, e.Tgid)
 	b = put32(b, e.ParentTgid)
 	b = put32(b, e.UID)
-	b = append(b, byte(e.What), 0, 0, 0)
+	b = append(b, byte(e.What), e.Signal, 0, 0)
 	return append(b, e.Comm[:]...)
 }
 

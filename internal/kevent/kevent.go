@@ -224,7 +224,8 @@ type Announce struct {
 	ParentTgid uint32
 	UID        uint32 // effective, as the initial user namespace has it
 	What       Announcement
-	_          [3]uint8
+	Signal     uint8 // on AnnounceExit: what ended the process, 0 if it did so itself
+	_          [2]uint8
 	Comm       [16]byte // of the thread; on AnnounceRename the new one
 } // 40 bytes
 

@@ -168,6 +168,9 @@ func AppendText(b []byte, h Header, body []byte) []byte {
 	case KindAnnounce:
 		e := DecodeAnnounce(body)
 		b = fmt.Appendf(b, " what=%s tgid=%d parent=%d uid=%d cgroup=%d comm=%q", e.What, e.Tgid, e.ParentTgid, e.UID, e.Cgroup, Comm(&e.Comm))
+		if e.Signal != 0 {
+			b = fmt.Appendf(b, " signal=%d", e.Signal)
+		}
 		return appendFlag(b, h, FlagMatch, " match")
 	case KindFired:
 		e := DecodeFired(body)
