@@ -20,6 +20,10 @@ type Segment struct {
 	Dropped int
 	// DroppedNewest counts the newest slots that were left out because they are reserved but not written (C2).
 	DroppedNewest int
+	// Late says that the newest slots hold one that is reserved and not written: a signal handler interrupted its stub, has
+	// recorded, and has not returned. Once it has, the same copy made again has the record (of a ring that was left, until
+	// ReleaseOld); the decoder leaves such slots out.
+	Late bool
 	// Gone says that the thread has ended.
 	Gone bool
 }
@@ -30,23 +34,27 @@ const settling = 5 * time.Millisecond
 // look is how often a record that is to be written soon is looked for.
 const look = 20 * time.Microsecond
 
-// done returns the index of the slot of a ring that the thread wrote last, as far as the control block says. Where it does
-// not say, either nothing is written yet (none), or a stub that a signal handler had interrupted while the handler went
-// on to another ring has come back, and has stored that it wrote its slot in the ring before (C10).
-func (t *Thread) done(r ring) (at uint64, ok, none bool) {
+// done returns the index of the slot of a ring that the thread wrote last, where c is its cursor in that ring, as far as
+// the control block says. Where it does not say, either nothing is written yet (none), or a stub that a signal handler
+// had interrupted while the handler went on to another ring has come back, and has stored that it wrote its slot in the
+// ring before (C10).
+func (t *Thread) done(r ring, c uint64) (at uint64, ok, none bool) {
 	current := atomic.LoadUint64(&t.block.Done)
 	if at, ok = r.slot(current); ok {
 		return at, true, false
 	}
-	if at, ok = r.slot(atomic.LoadUint64(&t.block.PrevDone)); ok && r != t.cur.ring {
-		return at, true, false
+	if atomic.LoadUint64(&t.block.PrevCursor) == c&^runtime.CursorTag { // it has left the ring, or was about to
+		if at, ok = r.slot(atomic.LoadUint64(&t.block.PrevDone)); ok {
+			return at, true, false
+		}
 	}
 	return 0, false, current == 0
 }
 
-// missing returns how many slots before pos are reserved and not written, and whether that is known.
-func (t *Thread) missing(r ring, pos uint64) (slots uint64, known bool) {
-	at, ok, none := t.done(r)
+// missing returns how many slots before a cursor are reserved and not written, and whether that is known.
+func (t *Thread) missing(r ring, c uint64) (slots uint64, known bool) {
+	pos, _ := r.slot(c)
+	at, ok, none := t.done(r, c)
 	if !ok {
 		return min(pos, 2), none
 	}
@@ -61,9 +69,9 @@ func (t *Thread) missing(r ring, pos uint64) (slots uint64, known bool) {
 
 // unwritten returns how many slots before the cursor's are reserved and not written: none, by the deadline, unless the
 // thread was killed or has lost its processor just there.
-func (t *Thread) unwritten(r ring, pos uint64, deadline time.Time) uint64 {
+func (t *Thread) unwritten(r ring, c uint64, deadline time.Time) uint64 {
 	for ; ; time.Sleep(look) {
-		n, known := t.missing(r, pos)
+		n, known := t.missing(r, c)
 		if n == 0 {
 			return 0
 		}
@@ -113,9 +121,12 @@ func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (
 		return s, fmt.Errorf("%w: cursor %#x of thread %d is outside its ring", ErrArena, c, t.Tid)
 	}
 	deadline := time.Now().Add(settling)
-	missing := t.unwritten(l.ring, pos, deadline) // before anything is copied
+	missing := uint64(0)
+	if l == &t.cur { // of what was left, only a stub that a signal handler interrupted can be missing: see await
+		missing = t.unwritten(l.ring, c, deadline) // before anything is copied
+	}
 	t.settle(t.place(l.ring, c), s.Gone || t.area.over != 0)
-	wrapped, err := t.wrapped(l.ring, pos)
+	wrapped, err := t.wrapped(l.ring, c)
 	if err != nil {
 		return s, err
 	}
@@ -135,7 +146,7 @@ func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (
 		return s, err
 	}
 	if exact {
-		if err := t.await(l.ring, from, s.Slots, deadline); err != nil {
+		if s.Late, err = t.await(l.ring, from, s.Slots, deadline); err != nil {
 			return s, err
 		}
 	}
@@ -160,27 +171,29 @@ func fit(buf []uint64, size uint64) []uint64 {
 }
 
 // wrapped reports whether a ring has been filled to its end. Rings are zero when they are first used, and a record is not.
-func (t *Thread) wrapped(r ring, pos uint64) (bool, error) {
+func (t *Thread) wrapped(r ring, c uint64) (bool, error) {
 	last, err := t.area.mem.readSlot(r, r.slots()-1)
 	if err != nil {
 		return false, err
 	}
-	done, ok, _ := t.done(r)
+	pos, _ := r.slot(c)
+	done, ok, _ := t.done(r, c)
 	return last != 0 || ok && done >= pos, nil
 }
 
 // await looks at the newest slots for one that a stub has reserved and not written because a signal handler interrupted
-// it, though the handler's own records are there; it reads them again until the stub has come back, or the deadline is over.
-func (t *Thread) await(r ring, from uint64, slots []uint64, deadline time.Time) error {
+// it, though the handler's own records are there; it reads them
+// again until the stub has come back, or the deadline is over. It reports whether there is still one.
+func (t *Thread) await(r ring, from uint64, slots []uint64, deadline time.Time) (bool, error) {
 	for {
 		i := late(slots)
 		if i < 0 || t.Gone() || time.Now().After(deadline) {
-			return nil
+			return i >= 0, nil
 		}
 		time.Sleep(look)
 		k := max(i-1, 0) // a record may have two slots
 		if err := t.area.mem.read(r, from+uint64(k), slots[k:]); err != nil {
-			return err
+			return false, err
 		}
 	}
 }
@@ -189,7 +202,7 @@ func (t *Thread) await(r ring, from uint64, slots []uint64, deadline time.Time) 
 // it, as what an earlier lap left is. It looks at no more than 1024 slots, and returns -1 if all seem to be written.
 func late(slots []uint64) int {
 	const step = 256 // ticks that a record may claim to be earlier than the one before: reads of the counter are not in order
-	for i := len(slots) - 1; i > 0 && i >= len(slots)-1024; {
+	for i := len(slots) - 1; i >= 0 && i >= len(slots)-1024; {
 		before := i - 1
 		if inline.Double(uint32(slots[i])) {
 			before--

@@ -29,6 +29,7 @@ type ring struct {
 type lane struct {
 	ring
 	start   uint64 // counter, before the first record
+	own     uint64 // what the control block said of it, which changes if the thread starts itself anew
 	anchors []inline.Anchor
 }
 

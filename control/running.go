@@ -31,7 +31,7 @@ type seen struct {
 func (t *Thread) see(c uint64) seen {
 	pos, _ := t.cur.slot(c)
 	s := seen{end: pos, sure: true, still: c&runtime.CursorTag != runtime.CursorOn}
-	at, ok, none := t.done(t.cur.ring)
+	at, ok, none := t.done(t.cur.ring, c)
 	switch {
 	case ok && (pos+t.cur.slots()-1-at)%t.cur.slots() <= 2 || ok && !s.still:
 		s.end = (at + 1) % t.cur.slots()
@@ -108,8 +108,7 @@ func (t *Thread) Snapshot(buf []uint64) (Segment, error) {
 		if weak {
 			barrier() // what was written when it was seen is visible
 		}
-		pos, _ := r.slot(c)
-		wrapped, err := t.wrapped(r, pos)
+		wrapped, err := t.wrapped(r, c)
 		if err != nil {
 			return Segment{}, err
 		}

@@ -43,7 +43,7 @@ func StopAll(areas []*Area, patience time.Duration) int {
 type place struct{ cursor, done uint64 }
 
 func (t *Thread) place(r ring, c uint64) place {
-	at, _, _ := t.done(r)
+	at, _, _ := t.done(r, c)
 	return place{c &^ runtime.CursorTag, at}
 }
 
@@ -65,8 +65,7 @@ func settleAll(asked []*Thread) {
 	deadline := time.Now().Add(settling)
 	for _, t := range asked {
 		if c, ok := t.follow(); ok {
-			pos, _ := t.cur.slot(c)
-			t.unwritten(t.cur.ring, pos, deadline)
+			t.unwritten(t.cur.ring, c, deadline)
 			t.settled = t.place(t.cur.ring, c)
 		}
 	}
@@ -78,11 +77,8 @@ func settleSwapped(swapped []*Thread) {
 	if !weak || len(swapped) == 0 {
 		return
 	}
-	deadline := time.Now().Add(settling)
 	for _, t := range swapped {
-		l, c, _ := t.ended()
-		if pos, ok := l.slot(c); ok {
-			t.unwritten(l.ring, pos, deadline)
+		if l, c, _ := t.ended(); l != nil {
 			t.settled = t.place(l.ring, c)
 		}
 	}

@@ -33,6 +33,12 @@ func (t *Thread) follow() (uint64, bool) {
 	if c&^runtime.CursorTag == 0 {
 		return c, false
 	}
+	if start := atomic.LoadUint64(&t.block.Start); t.cur.holds(c) && start > t.cur.own &&
+		start != atomic.LoadUint64(&t.block.PrevEnd) && atomic.LoadUint64(&t.block.Cursor) == c { // and it is not in the next ring
+		// The program has turned the thread off and on again: it is at the ring's beginning, or was.
+		t.cur = lane{ring: t.cur.ring, start: start, own: start}
+		t.swap.asked, t.swap.drained, t.tail = false, false, tail{}
+	}
 	if t.cur.holds(c) {
 		if c&runtime.CursorTag == runtime.CursorOff {
 			t.swap.asked = false // a stop came before the answer
@@ -45,7 +51,8 @@ func (t *Thread) follow() (uint64, bool) {
 	}
 	for _, r := range t.named() {
 		if r.holds(c) {
-			t.cur = lane{ring: r, start: max(atomic.LoadUint64(&t.block.Start), t.begun)}
+			start := atomic.LoadUint64(&t.block.Start)
+			t.cur = lane{ring: r, start: max(start, t.begun), own: start}
 			t.swap, t.tail = swap{}, tail{}
 			t.own(r)
 			return c, true
@@ -62,7 +69,8 @@ func (t *Thread) left() {
 		t.old = t.cur
 	}
 	t.meter.leave(t.cur.ring, atomic.LoadUint64(&t.block.PrevCursor))
-	t.cur = lane{ring: t.swap.to, start: atomic.LoadUint64(&t.block.PrevEnd)} // start may not be written yet
+	start := atomic.LoadUint64(&t.block.PrevEnd) // what start is, or will be in a moment
+	t.cur = lane{ring: t.swap.to, start: start, own: start}
 	t.swap.asked, t.swap.drained = false, false
 }
 
@@ -164,16 +172,17 @@ func (t *Thread) RequestSwap() error {
 	if t.old.there() && t.swap.inherited {
 		t.ReleaseOld() // left by another recorder; its end may be long ago
 	}
+	on := ok && c&runtime.CursorTag == runtime.CursorOn
 	switch {
 	case t.old.there() || t.swap.empty:
 		return nil
 	case t.swap.asked && t.swap.drained:
 		t.swap.empty = true
 		return nil
-	case t.swap.asked:
+	case t.swap.asked && (!on || !t.refused(c)):
 		t.swap.inherited = false
 		return nil
-	case !ok || c&runtime.CursorTag != runtime.CursorOn:
+	case !on:
 		return ErrNotRecording
 	}
 	to, err := t.spare()
@@ -186,6 +195,12 @@ func (t *Thread) RequestSwap() error {
 	atomic.StoreUint64(&t.block.NextAddr, to.addr)
 	atomic.AndUint64(&t.block.Mask, ^runtime.MaskSwap) // C9: after the three
 	return nil
+}
+
+// refused reports whether a thread that is on in the ring that it was asked to leave has taken the request and stayed, as
+// one does that finds no next ring.
+func (t *Thread) refused(c uint64) bool {
+	return atomic.LoadUint64(&t.block.Mask)&runtime.MaskSwap != 0 && atomic.LoadUint64(&t.block.Cursor) == c
 }
 
 // Swapped reports whether the thread has left a ring, which is complete then and waits for CollectOld. It is false for a
@@ -204,9 +219,11 @@ func (t *Thread) ended() (l *lane, c, end uint64) {
 	case t.old.there():
 		return &t.old, atomic.LoadUint64(&t.block.PrevCursor), max(1, min(atomic.LoadUint64(&t.block.PrevEnd), counter.Now()))
 	case ok && t.swap.asked && !t.swap.drained && answered(c):
-		return &t.cur, c, 0
+		if n, _ := t.missing(t.cur.ring, c); n == 0 || t.Gone() {
+			return &t.cur, c, 0
+		}
 	}
-	return nil, 0, 0
+	return nil, 0, 0 // or its last record is still being written
 }
 
 // CollectOld copies what the thread recorded into the ring that it has left, up to its last record there. The first

@@ -126,7 +126,7 @@ func (t *Thread) lapped(end uint64) (bool, error) {
 	if l.pos != 0 {
 		return false, nil
 	}
-	return t.wrapped(l.ring, end)
+	return t.wrapped(l.ring, l.ring.addr+8*end)
 }
 
 // meter counts what a thread has written.

@@ -137,32 +137,19 @@ func (t *Thread) Gone() bool {
 func (t *Thread) RequestStop() {
 	t.stopping = true
 	atomic.StoreUint32(&t.block.Want, 0)
-	for range 8 { // a thread changes rings meanwhile, at most as often as it was asked to: once
+	atomic.AndUint64(&t.block.Mask, ^runtime.MaskStop) // of a thread that is off, too: it must not start itself
+	for range 8 {                                      // it may be in the slow path
 		c := atomic.LoadUint64(&t.block.Cursor)
-		switch c & runtime.CursorTag {
-		case runtime.CursorOff:
+		if c&runtime.CursorTag != runtime.CursorAttend || atomic.CompareAndSwapUint64(&t.block.Cursor, c, c&^runtime.CursorTag) {
 			return
-		case runtime.CursorAttend:
-			if atomic.CompareAndSwapUint64(&t.block.Cursor, c, c&^runtime.CursorTag) {
-				return
-			}
-		default:
-			atomic.AndUint64(&t.block.Mask, ^runtime.MaskStop)
-			now := atomic.LoadUint64(&t.block.Cursor)
-			if now&runtime.CursorTag == runtime.CursorOn && t.cur.holds(now) == t.cur.holds(c) {
-				return // it is still in the same ring
-			}
 		}
 	}
 }
 
-// Stopped reports whether the thread has answered a request to stop, or was never on. It asks again where the answer to a
-// swap has taken the request back (C11).
+// Stopped reports whether the thread has answered a request to stop, or was never on. It asks again: a thread that has
+// answered a swap instead, and waits in the kernel since, is off at once then (C11).
 func (t *Thread) Stopped() bool {
-	if !t.On() {
-		return true
-	}
-	if t.stopping {
+	if t.On() && t.stopping {
 		t.RequestStop()
 	}
 	return !t.On()
