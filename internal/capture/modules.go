@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"os"
+	"sync"
 
 	"braid/control"
 	"braid/symbols"
@@ -13,8 +14,9 @@ import (
 const maxHeld = 256
 
 // Files are the modules' files of all processes, kept open for their symbols: a library may be closed and its file deleted
-// before its methods are named. Not for use by several goroutines at a time.
+// before its methods are named. Its methods may be called from any goroutine; a Process belongs to one at a time.
 type Files struct {
+	mu   sync.Mutex
 	held map[string]*os.File // by heldKey; nil where one could not be opened
 }
 
@@ -52,6 +54,8 @@ func heldKey(m control.Module) string { return hex.EncodeToString(m.BuildID) + m
 // hold opens a new module's file while it is there. One that has gone already is reported with its module.
 func (f *Files) hold(p *Process, m control.Module) {
 	key := heldKey(m)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if _, ok := f.held[key]; ok || len(f.held) >= maxHeld {
 		return
 	}
@@ -71,8 +75,17 @@ func (p *Process) described(m control.Module) symbols.Module {
 	return s
 }
 
+// file returns a module's file, or nil.
+func (f *Files) file(m control.Module) *os.File {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held[heldKey(m)]
+}
+
 // Close closes the files.
 func (f *Files) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, file := range f.held {
 		if file != nil {
 			file.Close()

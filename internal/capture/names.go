@@ -98,7 +98,7 @@ func (n *Names) names(p *Process, first uint32) (mods []tracefile.Module, syms [
 	var in []symbols.Module
 	for _, m := range p.Modules {
 		s := p.described(m)
-		s.Held = n.Files.held[heldKey(m)]
+		s.Held = n.Files.file(m)
 		in = append(in, s)
 	}
 	table := symbols.NewTable(in, symbols.Options{})

@@ -1,0 +1,174 @@
+package watch
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"braid/bpf"
+	"braid/control"
+	"braid/internal/counter"
+	"braid/internal/trigger"
+
+	"golang.org/x/sys/unix"
+)
+
+// scan considers every process that runs: at the start, and where no kernel side announces new ones.
+func (d *Daemon) scan() {
+	es, err := os.ReadDir("/proc")
+	if err != nil {
+		d.log.Error("listing processes", "err", err)
+		return
+	}
+	for _, e := range es {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() {
+			d.consider(pid)
+		}
+	}
+}
+
+// consider makes a process a candidate if it is one to watch. Whether it carries stubs shows later: at its exec, the
+// dynamic linker has not come yet.
+func (d *Daemon) consider(pid int) {
+	if d.targets[pid] != nil || d.pending[pid] != nil || pid == os.Getpid() {
+		return
+	}
+	m, ok := identify(pid)
+	if !ok || d.o.Config.Program(&m) == nil {
+		return
+	}
+	d.pending[pid] = &candidate{since: time.Now()}
+	d.attach(pid)
+}
+
+// attachPending tries again with processes whose area was not there yet.
+func (d *Daemon) attachPending(now time.Time) {
+	for pid, c := range d.pending {
+		if now.After(c.next) {
+			d.attach(pid)
+		}
+	}
+}
+
+// attach takes a candidate over if it carries stubs.
+func (d *Daemon) attach(pid int) {
+	c := d.pending[pid]
+	m, ok := identify(pid)
+	program := d.o.Config.Program(&m)
+	if !ok || program == nil { // gone, or it is called something else now
+		delete(d.pending, pid)
+		return
+	}
+	areas, err := control.Attach(pid)
+	age := time.Since(c.since)
+	// Often while it starts, then at leisure: a program may load its first traced library late.
+	c.next = time.Now().Add(max(tickPeriod, age/4))
+	if errors.Is(err, control.ErrBusy) {
+		c.next = time.Now().Add(time.Second)
+		if !c.told {
+			c.told = true
+			d.log.Info("another braid is recording it", "pid", pid, "program", m.Name)
+		}
+		return
+	}
+	if len(areas) == 0 {
+		if age > stubsPatience {
+			delete(d.pending, pid)
+			if !errors.Is(err, control.ErrNoStubs) {
+				d.log.Warn("can't be watched", "pid", pid, "program", m.Name, "why", err)
+			}
+		}
+		return
+	}
+	delete(d.pending, pid)
+	for _, a := range areas[1:] {
+		a.Close() // a process maps one of its own; another is its parent's, which is about to go
+	}
+	t := newTarget(areas[0], optionsOf(program))
+	t.match = m
+	t.needs = d.o.Config.Needs(&m)
+	d.files.Remember(t.proc, t.area)
+	d.targets[pid] = t
+	d.limits(t)
+	d.log.Info("watching", "pid", pid, "program", m.Name, "uid", t.uid)
+}
+
+func optionsOf(p *trigger.Program) TargetOptions {
+	return TargetOptions{Main: p.Threads.Main, All: p.Threads.All, Threads: p.Threads.Names, Rings: p.Rings, Bytes: uint64(p.Ring)}
+}
+
+// limits tells the kernel side what to watch of a target.
+func (d *Daemon) limits(t *target) {
+	if d.kernel == nil {
+		return
+	}
+	k := t.needs.Kernel
+	err := d.kernel.rec.AddTarget(t.pid)
+	if err == nil {
+		err = d.kernel.rec.SetThresholds(t.pid, bpf.Thresholds{RunQueue: k.RunQueue, OffCPU: k.OffCPU, Fsync: k.Fsync,
+			BlockIO: k.BlockIO, Reclaim: k.Reclaim, MajorFaultsPerSecond: k.MajorFaultsPerSecond})
+	}
+	if err != nil {
+		t.note = err.Error()
+		d.log.Warn("no kernel events of it", "pid", t.pid, "why", err)
+	}
+}
+
+// identify reads what the configuration compares. False: the process is gone, or a kernel thread.
+func identify(pid int) (m trigger.Target, ok bool) {
+	dir := "/proc/" + strconv.Itoa(pid) + "/"
+	comm, err := os.ReadFile(dir + "comm")
+	if err != nil {
+		return m, false
+	}
+	m = trigger.Target{Pid: pid, Name: strings.TrimSuffix(string(comm), "\n"), UID: owner(pid)}
+	if m.Exe, err = os.Readlink(dir + "exe"); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return m, false // a kernel thread has none
+		}
+		m.Exe = "" // not ours to look at
+	}
+	m.Exe = strings.TrimSuffix(m.Exe, " (deleted)")
+	if b, err := os.ReadFile(dir + "cmdline"); err == nil {
+		m.Package, _, _ = strings.Cut(string(b), "\x00")
+	}
+	if b, err := os.ReadFile(dir + "cgroup"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if p, ok := strings.CutPrefix(line, "0::"); ok { // version 2
+				m.Cgroup = strings.TrimSuffix(p, "\n")
+			}
+		}
+	}
+	return m, true
+}
+
+// exited is called when the kernel has announced a target's end. A fatal signal is a crash.
+func (d *Daemon) exited(t *target, n notice) {
+	if sig := n.announce.Signal; sig != 0 && t.needs.Crash {
+		now, _ := counter.Boottime()
+		d.fireAll(d.engine.Observe(trigger.Observation{Time: now, Target: t.pid, Tid: int(n.h.Tid), Kind: trigger.Crash, Value: float64(sig)}))
+	}
+}
+
+// kernelName turns a pattern of a program's name into what the kernel can compare: a name, or its beginning and a star.
+func kernelName(pattern string) string {
+	if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
+		return pattern[:i] + "*"
+	}
+	return pattern
+}
+
+// tail15 is what Android makes a process's name of its package: the last 15 bytes.
+func tail15(s string) string { return s[max(0, len(s)-15):] }
+
+// cgroupID is the id by which the kernel knows a cgroup of version 2: its folder's inode.
+func cgroupID(path string) uint64 {
+	var st unix.Stat_t
+	if unix.Stat(filepath.Join("/sys/fs/cgroup", path), &st) != nil {
+		return 0
+	}
+	return st.Ino
+}
