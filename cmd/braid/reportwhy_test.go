@@ -42,7 +42,7 @@ func TestWhy(t *testing.T) {
 	bin := slowProgram(t)
 	for _, c := range []struct{ mode, method, cause, says string }{
 		{"fsync", "save", "fsync", "blocked in fsync in save ("},
-		{"lock", "take_turn", "sleeping", " until holder ("},
+		{"lock", "take_turn", "sleeping", " woke it in hold)"},
 		{"cpu", "compute", "runnable", "waiting for a CPU in compute (rival ("},
 	} {
 		t.Run(c.mode, func(t *testing.T) {

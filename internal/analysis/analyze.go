@@ -62,22 +62,28 @@ func (a *analyzer) note(format string, args ...any) {
 	a.result.Notes = append(a.result.Notes, fmt.Sprintf(format, args...))
 }
 
-// pass goes over all threads. What is lost was counted when the trace was loaded, or will be by others.
+// pass goes over all threads.
 func (a *analyzer) pass(v visitor) error {
-	lost := maps.Clone(a.trace.Lost)
-	defer func() { a.trace.Lost = lost }()
-	a.walker.methods, a.walker.visit = a.methods, v
-	for i, th := range a.trace.Threads {
-		j := a.joiners[th.Space]
-		if j == nil {
-			j = a.trace.Joiner(th)
-			a.joiners[th.Space] = j
-		}
-		if err := a.walker.run(a.trace, i, j); err != nil {
+	for i := range a.trace.Threads {
+		if err := a.walk(i, v); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// walk goes over one thread. What is lost was counted when the trace was loaded, or will be by others.
+func (a *analyzer) walk(thread int, v visitor) error {
+	lost := maps.Clone(a.trace.Lost)
+	defer func() { a.trace.Lost = lost }()
+	th := a.trace.Threads[thread]
+	j := a.joiners[th.Space]
+	if j == nil {
+		j = a.trace.Joiner(th)
+		a.joiners[th.Space] = j
+	}
+	a.walker.methods, a.walker.visit = a.methods, v
+	return a.walker.run(a.trace, thread, j)
 }
 
 // find makes the first pass, and others if no call is found where it was looked for.
@@ -148,7 +154,9 @@ func (a *analyzer) explain(method uint32) error {
 		return err
 	}
 	a.moment()
-	a.findings(cpus)
+	if err := a.findings(cpus); err != nil {
+		return err
+	}
 	a.chain()
 	a.chains()
 	a.limits(cpus)

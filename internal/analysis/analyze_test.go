@@ -47,8 +47,8 @@ func TestNamesCause(t *testing.T) {
 			[]string{"180ms of it blocked in fsync in oddity (1 call of fsync, 4 requests, 4.00MiB)"}},
 		{"cpu", func(a *actor) []func() { return []func(){a.preempted(120 * ms), a.run(ms)} }, "runnable", 120 * ms,
 			[]string{"120ms of it waiting for a CPU in oddity (rival (999) had it for 120ms)"}},
-		{"lock", func(a *actor) []func() { return []func(){a.sleep(90*ms, 51)} }, "sleeping", 90 * ms,
-			[]string{"90.0ms of it sleeping in oddity (90.0ms until worker (51) woke it)"}},
+		{"lock", func(a *actor) []func() { return []func(){a.sleep(90*ms, 77)} }, "sleeping", 90 * ms,
+			[]string{"90.0ms of it sleeping in oddity (90.0ms until thread 77 woke it, or an interrupt while that ran)"}},
 		{"fault", func(a *actor) []func() { return []func(){a.fault(60 * ms)} }, "major_fault", 60 * ms,
 			[]string{"60.0ms of it in major page faults in oddity (1 fault)"}},
 		{"reclaim", func(a *actor) []func() { return []func(){a.reclaim(70 * ms)} }, "reclaim", 70 * ms,
@@ -117,6 +117,31 @@ func TestCalledOften(t *testing.T) {
 	}
 	if text := strings.Join(r.Explanation, "\n"); !strings.Contains(text, "step was called 200 times, usually 0 within one handle.") {
 		t.Error(text)
+	}
+}
+
+// Who ended a wait is named with the method that it was in, if it is recorded, too.
+func TestWaker(t *testing.T) {
+	s := &story{t: t}
+	a, b := s.thread(51, "worker"), s.thread(52, "holder")
+	b.call("main", func() {
+		for i := range 30 {
+			a.call("turn", a.run(ms), func() {
+				if i == 20 {
+					a.sleep(50*ms, 52)()
+				}
+			})
+			b.call("work", b.run(ms))
+		}
+		b.call("hold", b.run(a.now-b.now+10*ms)) // it begins at 30 ms; turn 20 wakes up at 71 ms
+	})
+	r := s.analyze(Options{})
+	f := r.Findings[0]
+	if f.Method != "turn" || f.Cause != "sleeping" || len(f.Who) != 1 || f.Who[0].Tid != 52 || f.Who[0].Method != "hold" {
+		t.Errorf("%+v", f)
+	}
+	if !strings.Contains(r.Explanation[0], "(50.0ms until holder (52) woke it in hold)") {
+		t.Error(r.Explanation)
 	}
 }
 

@@ -20,6 +20,10 @@ type Who struct {
 	Tid  uint32 `json:"tid,omitempty"` // 0: no thread, or none that is known
 	Name string `json:"name"`
 	Ns   int64  `json:"ns"` // of the wait
+	// Method is what the waker was in when it ended the longest of the waits; empty if that is not known.
+	Method string `json:"method,omitempty"`
+
+	foreign bool // not of the moment's process
 }
 
 // occupation is a time that a thread had a CPU.

@@ -39,7 +39,7 @@ type spent struct {
 	calls  uint64
 	self   Split
 	points Points
-	wakers map[uint32]int64
+	wakers map[uint32]wake
 }
 
 // byMethod sums the moment's tree by method.
@@ -49,14 +49,14 @@ func (d *detail) byMethod() map[uint32]*spent {
 	visit = func(n *node) {
 		s := all[n.method]
 		if s == nil {
-			s = &spent{wakers: make(map[uint32]int64)}
+			s = &spent{wakers: make(map[uint32]wake)}
 			all[n.method] = s
 		}
 		s.calls += n.calls + n.folded
 		s.self.add(&n.self)
 		s.points.add(n.points)
-		for tid, ns := range n.wakers {
-			s.wakers[tid] += ns
+		for tid, w := range n.wakers {
+			s.wakers[tid] = s.wakers[tid].and(w)
 		}
 		for _, c := range n.children {
 			visit(c)
@@ -67,7 +67,7 @@ func (d *detail) byMethod() map[uint32]*spent {
 }
 
 // findings compares each method's own time in the moment with what is usual.
-func (a *analyzer) findings(c *cpus) {
+func (a *analyzer) findings(c *cpus) error {
 	d := &a.detail
 	length := d.moment.end - d.moment.begin
 	by := d.byMethod()
@@ -97,9 +97,13 @@ func (a *analyzer) findings(c *cpus) {
 		case Runnable:
 			f.Who = c.holders(slices.DeleteFunc(slices.Clone(d.pieces), func(p piece) bool { return p.node.method != f.method }))
 		case Sleeping:
-			f.Who = c.who(by[f.method].wakers)
+			var err error
+			if f.Who, err = a.wokenBy(c, by[f.method].wakers); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // usual fills in what is usual of a method's time in a cause.

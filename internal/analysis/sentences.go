@@ -131,7 +131,14 @@ func details(f *Finding) (more []string) {
 				more = append(more, fmt.Sprintf("%s until an interrupt or an unseen thread woke it", wording.Duration(w.Ns)))
 				continue
 			}
-			more = append(more, fmt.Sprintf("%s until %s woke it", wording.Duration(w.Ns), who(w)))
+			text := fmt.Sprintf("%s until %s woke it", wording.Duration(w.Ns), who(w))
+			switch {
+			case w.Method != "":
+				text += " in " + short(w.Method)
+			case w.foreign: // the kernel names whoever ran where the wake-up came from
+				text += ", or an interrupt while that ran"
+			}
+			more = append(more, text)
 		}
 	}
 	return more

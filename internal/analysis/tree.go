@@ -21,7 +21,7 @@ type node struct {
 	total    Split
 	self     Split
 	points   Points
-	wakers   map[uint32]int64 // thread to the time that was slept until it woke this one
+	wakers   map[uint32]wake // by the thread that ended the sleep
 }
 
 // piece is a part of a wait for a CPU.
@@ -213,9 +213,9 @@ func (d *detail) observe(f *frame, from, to int64, st *stretch) {
 		d.pieces = append(d.pieces, piece{n, from, to, st.cpu})
 	case Sleeping:
 		if n.wakers == nil {
-			n.wakers = make(map[uint32]int64)
+			n.wakers = make(map[uint32]wake)
 		}
-		n.wakers[st.waker] += to - from
+		n.wakers[st.waker] = n.wakers[st.waker].and(wake{to - from, to - from, to})
 	}
 }
 
