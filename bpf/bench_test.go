@@ -12,11 +12,13 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"braid/internal/kevent"
 )
 
 // BenchmarkSchedPipe compares what recording costs a program that does nothing but switch: perf bench sched pipe, both
-// of its processes on CPU 0, alone, recorded by unit sched with a reader that polls every 50 ms, by all units, and by
-// perf record. The arms take turns in rounds, so that the machine's moods hit all alike; the medians, their spread
+// of its processes on CPU 0, alone, recorded by unit sched with a reader that polls every 50 ms, by all units, by all
+// units that also watch, only watched (limits and histograms, no events), while others are watched, and by perf record. The arms take turns in rounds, so that the machine's moods hit all alike; the medians, their spread
 // (quartiles) and the slowdowns against the first arm are printed. The goal is a slowdown of at most half of
 // perf record's.
 //
@@ -29,8 +31,15 @@ func BenchmarkSchedPipe(b *testing.B) {
 		us   []float64
 	}{
 		{name: "alone", run: pipeAlone},
-		{name: "sched", run: func(t testing.TB, n int) float64 { return pipeRecorded(t, n, []string{UnitSched}) }},
-		{name: "sched+io", run: func(t testing.TB, n int) float64 { return pipeRecorded(t, n, nil) }},
+		{name: "sched", run: func(t testing.TB, n int) float64 {
+			return pipeRecorded(t, n, Options{Units: []string{UnitSched}})
+		}},
+		{name: "sched+io", run: func(t testing.TB, n int) float64 { return pipeRecorded(t, n, Options{}) }},
+		{name: "and watched", run: func(t testing.TB, n int) float64 {
+			return pipeRecorded(t, n, Options{Watch: &WatchOptions{}})
+		}},
+		{name: "only watched", run: pipeWatched},
+		{name: "others are", run: pipeBeside},
 		{name: "perf record", run: pipePerf},
 	}
 	rounds := 0
@@ -96,8 +105,82 @@ func pipePerf(t testing.TB, loops int) float64 {
 	return pipeTime(t, out, err)
 }
 
-func pipeRecorded(t testing.TB, loops int, units []string) float64 {
-	r, err := Load(Options{Units: units})
+// pipeWatched watches both of pipe's processes, with limits that they never reach.
+func pipeWatched(t testing.TB, loops int) float64 {
+	path, name := ownName(t, "pipe") // perf under a name of its own is announced, and so are its children
+	perf, err := os.ReadFile(lookPath(t, "perf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, perf, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := load(t, Options{Watch: &WatchOptions{Match: Match{Names: []string{name}}}})
+	args := pipeCommand(loops)
+	args[3] = path
+	cmd := exec.Command(args[0], args[1:]...)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() {
+		err := cmd.Wait()
+		r.Stop()
+		ended <- err
+	}()
+	buf := make([]byte, 0, 1<<20)
+	for {
+		got, err := r.Read(buf, time.Now().Add(time.Second))
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(got) > 0 {
+			var h kevent.Header
+			var body []byte
+			if h, body, got, err = kevent.Next(got); err != nil || h.Kind != kevent.KindAnnounce {
+				t.Fatalf("%v, %v: not an announcement", h.Kind, err)
+			}
+			a := kevent.DecodeAnnounce(body)
+			if a.What == kevent.AnnounceExit {
+				continue
+			}
+			if err := r.AddWatched(int(a.Tgid)); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.SetThresholds(int(a.Tgid), Thresholds{RunQueue: time.Hour, OffCPU: time.Hour}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err = <-ended
+	sets, histErr := r.Histograms()
+	var switches uint64
+	for _, s := range sets {
+		switches += s.Voluntary + s.Involuntary
+	}
+	if histErr != nil || switches < uint64(loops) {
+		t.Fatalf("%d switches counted of %d operations, error %v: not a fair comparison", switches, loops, histErr)
+	}
+	return pipeTime(t, out.Bytes(), err)
+}
+
+// pipeBeside leaves pipe alone while the units watch another process.
+func pipeBeside(t testing.TB, loops int) float64 {
+	r := load(t, Options{Watch: &WatchOptions{}})
+	if err := r.AddWatched(os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	return pipeAlone(t, loops)
+}
+
+func pipeRecorded(t testing.TB, loops int, opts Options) float64 {
+	r, err := Load(opts)
 	if err != nil {
 		t.Fatal(err)
 	}

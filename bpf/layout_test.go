@@ -116,6 +116,28 @@ func TestCounterNames(t *testing.T) {
 	}
 }
 
+// TestNames compares the values and names of what announcements and limits are about.
+func TestNames(t *testing.T) {
+	spec, err := btf.LoadSpecFromReader(bytes.NewReader(_ProcessBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range cEnum(t, spec, "announcement") {
+		if want := "ANNOUNCE_" + strings.ToUpper(kevent.Announcement(v.Value).String()); v.Name != want {
+			t.Errorf("%s is %d in C, Go has %s there", v.Name, v.Value, want)
+		}
+	}
+	for _, v := range cEnum(t, spec, "limit") {
+		want := "LIMIT_" + strings.ToUpper(kevent.Limit(v.Value).String())
+		if v.Value == kevent.Limits {
+			want = "LIMIT_MAX"
+		}
+		if v.Name != want {
+			t.Errorf("%s is %d in C, Go has %s there", v.Name, v.Value, want)
+		}
+	}
+}
+
 func cStruct(t *testing.T, spec *btf.Spec, name string) *btf.Struct {
 	t.Helper()
 	var s *btf.Struct

@@ -3,7 +3,6 @@ package bpf
 import (
 	"cmp"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -196,7 +195,6 @@ func sorted(all []measured) []measured {
 // exactly those waits, calls and requests whose events say that they took longer, and the histograms must be those of
 // the events.
 func TestLimitsAndHistograms(t *testing.T) {
-	dir := blockDir(t)
 	file := preparedFile(t, 101<<16)
 	limits := Thresholds{
 		RunQueue: 30 * time.Microsecond, Sleeping: 1200 * time.Microsecond, Blocked: 200 * time.Microsecond,
@@ -215,8 +213,8 @@ func TestLimitsAndHistograms(t *testing.T) {
 		{"", []string{"sleep", "199"}, nil},
 		{"/sys/kernel/btf/vmlinux", []string{"sleep", "199"}, nil},
 		{"", []string{"futex", "499"}, nil},
-		{"", []string{"write", filepath.Join(dir, "out"), "16"}, []kevent.Limit{kevent.LimitFsync}},
-		{"/sys/kernel/btf/vmlinux", []string{"write", filepath.Join(dir, "out"), "16"}, []kevent.Limit{kevent.LimitFsync}},
+		{"", []string{"write", file, "16"}, []kevent.Limit{kevent.LimitFsync}},
+		{"/sys/kernel/btf/vmlinux", []string{"write", file, "16"}, []kevent.Limit{kevent.LimitFsync}},
 		{"", []string{"read", file, "199", "8192"}, nil},
 		{"", []string{"fault", file, "101"}, nil},
 	} {
@@ -265,10 +263,9 @@ func TestLimitsAndHistograms(t *testing.T) {
 // other event but its end. What is far below its limit fires nothing, and the cooldown suppresses and counts the rest.
 func TestQuiet(t *testing.T) {
 	const naps = 101
-	dir := blockDir(t)
 	r := load(t, Options{Watch: &WatchOptions{}})
 	tg := startTarget(t, "sleep", strconv.Itoa(naps))
-	calm := startTarget(t, "write", filepath.Join(dir, "out"), "1")
+	calm := startTarget(t, "write", preparedFile(t, 1), "1")
 	for _, pid := range []int{tg.pid(), calm.pid()} {
 		if err := r.AddWatched(pid); err != nil {
 			t.Fatal(err)

@@ -88,6 +88,7 @@ inline_fn struct watched *watched_process(__u32 tgid)
 
 inline_fn void add(__u64 *to, __u64 n)
 {
+	barrier_var(n); /* else adding 0 becomes an atomic or, which came with Linux 5.12 */
 	__sync_fetch_and_add(to, n);
 }
 
