@@ -147,7 +147,8 @@ func (a *analyzer) explain(method uint32) error {
 		return err
 	}
 	if a.detail.root == nil {
-		return fmt.Errorf("analyse: the call that was found can not be found again")
+		a.say("The file changed while it was read: the call that was found is gone.")
+		return nil
 	}
 	cpus, err := loadCPUs(a.trace, a.detail.moment.begin, a.detail.moment.end)
 	if err != nil {

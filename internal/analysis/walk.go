@@ -91,8 +91,7 @@ func (w *walker) run(t *timeline.Trace, thread int, j *timeline.Joiner) error {
 			e := &edges[i]
 			w.advance(e.Ns)
 			if e.Begin {
-				w.stack = append(w.stack, frame{begin: w.now, method: ids.id(e.Method), stretch: w.cur})
-				w.visit.enter(w, &w.stack[len(w.stack)-1])
+				w.visit.enter(w, w.push(ids.id(e.Method)))
 				continue
 			}
 			w.visit.leave(w, &w.stack[len(w.stack)-1], e.Flags)
@@ -104,6 +103,20 @@ func (w *walker) run(t *timeline.Trace, thread int, j *timeline.Joiner) error {
 		return fmt.Errorf("analyse thread %d: %w", th.Tid, err)
 	}
 	return nil
+}
+
+// push begins a call. A frame is large: it is made where it stays.
+func (w *walker) push(method uint32) *frame {
+	n := len(w.stack)
+	if n < cap(w.stack) {
+		w.stack = w.stack[:n+1]
+		w.stack[n] = frame{}
+	} else {
+		w.stack = append(w.stack, frame{})
+	}
+	f := &w.stack[n]
+	f.begin, f.method, f.stretch = w.now, method, w.cur
+	return f
 }
 
 // at makes stretch i the current one.
