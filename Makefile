@@ -14,7 +14,8 @@ NEEDS = gcc:gcc g++:g++ make:make clang:clang clang-19:clang-19 llvm-strip-19:ll
 	qemu-aarch64:qemu-user gdb:gdb llvm-mca-19:llvm-19 ld.lld-19:lld-19 libclang-rt-14-dev libclang-rt-19-dev \
 	cmake:cmake meson:meson ninja:ninja-build automake:automake libtoolize:libtool \
 	gfortran:gfortran gnatmake:gnat gobjc \
-	spin:spin /usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz:gcc-12-source xz:xz-utils csmith:csmith /usr/include/csmith/csmith.h:libcsmith-dev
+	spin:spin /usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz:gcc-12-source xz:xz-utils csmith:csmith /usr/include/csmith/csmith.h:libcsmith-dev \
+	promtool:prometheus
 
 # What the slow programs of internal/programs need besides.
 PROGRAM_NEEDS = /usr/include/tcl8.6/tcl.h:tcl-dev /usr/include/oniguruma.h:libonig-dev \
