@@ -7,7 +7,8 @@ import (
 
 // call is one call of a method.
 type call struct {
-	thread     int // index in the trace
+	thread     int    // index in the trace
+	serial     uint64 // of the thread, which finds it again
 	begin, end int64
 	depth      int
 	sleeping   int64
@@ -76,7 +77,7 @@ func (n *normals) leave(w *walker, f *frame, flags timeline.SliceFlags) {
 			s := w.total(f)
 			sleeping = s[Sleeping]
 		}
-		row.worst = call{thread: w.thread, begin: f.begin, end: w.now, depth: len(w.stack) - 2, sleeping: sleeping, flags: flags}
+		row.worst = call{thread: w.thread, serial: f.serial, begin: f.begin, end: w.now, depth: len(w.stack) - 2, sleeping: sleeping, flags: flags}
 	}
 }
 

@@ -91,7 +91,7 @@ func (d *detail) enter(w *walker, f *frame) {
 	switch {
 	case d.inside:
 		d.child(f, w.stack[len(w.stack)-2].node)
-	case w.thread == d.moment.thread && f.begin == d.moment.begin && len(w.stack)-2 == d.moment.depth && d.root == nil:
+	case w.thread == d.moment.thread && f.serial == d.moment.serial:
 		d.inside = true
 		d.root = &node{method: f.method}
 		d.nodes++

@@ -47,6 +47,7 @@ type frame struct {
 	self    Split
 	points  Points // of itself
 	method  uint32 // by methods
+	serial  uint64 // of the thread's calls; the same in each pass
 	stretch int    // in which it began
 	node    *node  // of the tree, or nil
 }
@@ -67,6 +68,7 @@ type walker struct {
 	cur       int
 	until     int64 // where stretches[cur] ends
 	now       int64
+	calls     uint64 // of the thread so far
 	spans     []timeline.Span
 	nextSpan  int
 	points    Points // of the thread so far
@@ -78,7 +80,7 @@ type walker struct {
 func (w *walker) run(t *timeline.Trace, thread int, j *timeline.Joiner) error {
 	th := t.Threads[thread]
 	a := t.Activity(th)
-	w.thread, w.now, w.nextSpan, w.spans, w.points = thread, minTime, 0, nil, Points{}
+	w.thread, w.now, w.nextSpan, w.spans, w.points, w.calls = thread, minTime, 0, nil, Points{}, 0
 	if a != nil {
 		w.spans = a.Spans
 	}
@@ -115,7 +117,8 @@ func (w *walker) push(method uint32) *frame {
 		w.stack = append(w.stack, frame{})
 	}
 	f := &w.stack[n]
-	f.begin, f.method, f.stretch = w.now, method, w.cur
+	w.calls++
+	f.begin, f.method, f.stretch, f.serial = w.now, method, w.cur, w.calls
 	return f
 }
 
