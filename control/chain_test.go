@@ -143,7 +143,7 @@ func methods(t *testing.T, bin string) names {
 	return n
 }
 
-// program is a run of testdata/swaps.c.
+// program is one that runs and reads what the test writes.
 type program struct {
 	*exec.Cmd
 	in    *os.File
@@ -155,8 +155,15 @@ type program struct {
 func run(t *testing.T, env string, args ...any) *program {
 	t.Helper()
 	bin := build(t, "swaps", "-no-pie")
-	words := strings.Fields(fmt.Sprintln(args...))
-	p := &program{Cmd: exec.Command(bin, words...), names: methods(t, bin)}
+	p := start(t, bin, env, strings.Fields(fmt.Sprintln(args...))...)
+	p.names = methods(t, bin)
+	return p
+}
+
+// start starts a program and returns once it is ready.
+func start(t *testing.T, bin, env string, args ...string) *program {
+	t.Helper()
+	p := &program{Cmd: exec.Command(bin, args...)}
 	if env != "" {
 		p.Env = append(os.Environ(), env)
 	}

@@ -28,8 +28,8 @@ type Segment struct {
 	Gone bool
 }
 
-// settling is how long a thread that has stopped, or is about to, may take to write the record that it has a slot for.
-const settling = 5 * time.Millisecond
+// settling (a variable for tests of areas that hold anything) is how long a thread that has stopped, or is about to, may take to write the record that it has a slot for.
+var settling = 5 * time.Millisecond
 
 // look is how often a record that is to be written soon is looked for.
 const look = 20 * time.Microsecond
@@ -178,7 +178,8 @@ func (t *Thread) wrapped(r ring, c uint64) (bool, error) {
 	}
 	pos, _ := r.slot(c)
 	done, ok, _ := t.done(r, c)
-	return last != 0 || ok && done >= pos, nil
+	justBehind := ok && (pos+r.slots()-1-done)%r.slots() <= 2 // and not far ahead of a cursor that was seen before
+	return last != 0 || justBehind && done >= pos, nil
 }
 
 // await looks at the newest slots for one that a stub has reserved and not written because a signal handler interrupted

@@ -1,7 +1,8 @@
 package control
 
 import (
-	"os/exec"
+	goruntime "runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -9,38 +10,16 @@ import (
 	"braid/inline/runtime"
 )
 
-// TestStartStopCycles starts and stops threads that never rest, again and again, from one recorder. After every stop
-// the records must be whole: times that do not go back, entries and exits that pair, an end that is exact, and nothing
-// written behind it.
+// TestStartStopCycles starts and stops threads that never rest, six for each processor, ten thousand times in all, from
+// one recorder. After every stop the records must be whole: times that do not go back, entries and exits that pair, an
+// end that is exact, and nothing written behind it.
 func TestStartStopCycles(t *testing.T) {
-	bin := build(t, "cycles")
-	c := exec.Command(bin)
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { c.Process.Kill(); c.Wait() }()
-	if _, err := out.Read(make([]byte, 6)); err != nil {
-		t.Fatal(err)
-	}
-	areas, err := Attach(c.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := areas[0]
-	defer a.Close()
-	a.Arm(runtime.PolicyNone, 64<<10)
-	deadline := time.Now().Add(20 * time.Second)
-	for len(a.Threads()) < 6 {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d threads registered, want 6", len(a.Threads()))
-		}
-		time.Sleep(time.Millisecond)
-	}
-	cycles := repeats(t, 211)
+	const starts = 10000
+	threads := 6 * goruntime.NumCPU()
+	p := start(t, build(t, "cycles"), "", strconv.Itoa(threads))
+	a := attach(t, p, runtime.PolicyNone, 64<<10, threads)
+	areas := []*Area{a}
+	cycles := repeats(t, (starts+threads-1)/threads)
 	var records, exact int
 	begun := time.Now()
 	buf := make([]uint64, 8<<10)
@@ -82,8 +61,8 @@ func TestStartStopCycles(t *testing.T) {
 		a.Arm(runtime.PolicyNone, 64<<10)
 	}
 	t.Logf("%d cycles in %v, %d records", cycles, time.Since(begun).Round(time.Second), records)
-	if exact != 6*cycles || records < exact {
-		t.Errorf("%d of %d stops exact, %d records", exact, 6*cycles, records)
+	if exact != threads*cycles || records < exact {
+		t.Errorf("%d of %d stops exact, %d records", exact, threads*cycles, records)
 	}
 }
 

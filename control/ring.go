@@ -16,7 +16,7 @@ import (
 // take as much to copy it. Rings larger than maxRing are only believed in if this recorder has asked for them.
 const (
 	minRing = 4096
-	maxRing = 256 << 20
+	maxRing = 64 << 20
 )
 
 // ring is a thread's ring after the checks of C7.

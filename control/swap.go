@@ -37,7 +37,7 @@ func (t *Thread) follow() (uint64, bool) {
 		start != atomic.LoadUint64(&t.block.PrevEnd) && atomic.LoadUint64(&t.block.Cursor) == c { // and it is not in the next ring
 		// The program has turned the thread off and on again: it is at the ring's beginning, or was.
 		t.cur = lane{ring: t.cur.ring, start: start, own: start}
-		t.swap.asked, t.swap.drained, t.tail = false, false, tail{}
+		t.swap.asked, t.swap.drained, t.tail = false, false, tail{gone: 1}
 	}
 	if t.cur.holds(c) {
 		if c&runtime.CursorTag == runtime.CursorOff {
@@ -242,13 +242,13 @@ func (t *Thread) CollectOld(buf []uint64) (Segment, error) {
 
 // ReleaseOld gives the memory of the ring that was left back, and keeps its place for the next swap.
 func (t *Thread) ReleaseOld() {
-	l, _, _ := t.ended()
+	l, c, _ := t.ended()
 	if t.swap.empty || l == nil {
 		t.swap.empty = false
 		return
 	}
 	t.area.mem.clear(l.ring)
-	t.tail.released(l.ring)
+	t.tail.released(l, c)
 	if l == &t.cur {
 		t.cur.anchors, t.swap.drained = nil, true
 		return

@@ -58,8 +58,8 @@ func TestNothingIsLostBetweenRings(t *testing.T) {
 		mode                 string
 	}{
 		"small rings": {4096, 1, 3000, 3001, ""},
-		"busy":        {512 << 10, 2, 40, 701, ""},
-		"signals":     {512 << 10, 1, 40, 1501, "signals"},
+		"busy":        {512 << 10, 2, 40, 601, ""},
+		"signals":     {512 << 10, 1, 40, 601, "signals"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := run(t, "", c.threads, c.spin, 0, 1, c.mode)

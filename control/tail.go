@@ -10,24 +10,40 @@ import (
 
 // Span says when the slots that Tail returned were written: full counter values.
 type Span struct {
-	Begin, End uint64 // no record is earlier or later; a thread that lost its processor within a stub may be earlier
+	// No record is earlier or later, give or take inline.Slack. One whose thread lost its processor within the stub may be
+	// earlier.
+	Begin, End uint64
 }
 
 // tail is how far Tail has come.
 type tail struct {
-	ring ring
-	pos  uint64    // slots before it were returned or skipped
-	last uint64    // what the slot before pos held; 0: nothing is known of it
-	at   uint64    // counter of the look that found pos
-	next seen      // weak order: what the look before saw
-	when time.Time // and when
+	ring  ring
+	start uint64    // which filling of the ring: lane.own
+	pos   uint64    // slots before it were returned or skipped
+	last  uint64    // what the slot before pos held; 0: nothing is known of it
+	at    uint64    // counter of the look that found pos
+	next  seen      // weak order: what the look before saw
+	when  time.Time // and when
+	gone  uint64    // slots that were released before they were returned
 }
 
-// released is called when the memory of a ring is given back: what Tail had not returned yet is gone.
-func (l *tail) released(r ring) {
-	if l.ring == r {
-		l.ring = ring{}
+// released is called when the memory of a ring is given back, with the cursor at its end: what Tail had not returned yet
+// is gone.
+func (l *tail) released(from *lane, c uint64) {
+	end, ok := from.slot(c)
+	switch n := from.slots(); {
+	case !ok || !l.ring.there() || from.own < l.start:
+	case from.own > l.start: // Tail has seen nothing of it
+		l.gone += max(end, 1)
+	default:
+		l.gone += (end + n - l.pos) % n
+		l.pos, l.last = end, 0
 	}
+}
+
+// begin goes to the beginning of a ring.
+func (l *tail) begin(at *lane) {
+	*l = tail{ring: at.ring, start: at.own, at: at.start, gone: l.gone}
 }
 
 // visible is how long a store may take to become visible to another processor where nothing orders it.
@@ -47,17 +63,19 @@ func (t *Thread) Tail(most int, buf []uint64) (slots []uint64, skipped uint64, s
 		return nil, 0, Span{}, nil
 	}
 	l := &t.tail
-	if t.old.there() && l.ring == t.old.ring {
+	if t.old.there() && l.ring.there() && l.start <= t.old.own {
+		if l.start < t.old.own {
+			l.begin(&t.old)
+		}
 		if end, ok := l.ring.slot(atomic.LoadUint64(&t.block.PrevCursor)); ok {
 			slots, skipped, span, err = t.tailTo(seen{end: end, at: counter.Now(), still: true}, uint64(most), buf)
 		}
-		*l = tail{}
 		if len(slots)+int(skipped) > 0 || err != nil {
 			return slots, skipped, span, err
 		}
 	}
-	if l.ring != t.cur.ring {
-		*l = tail{ring: t.cur.ring, at: t.cur.start}
+	if l.start != t.cur.own || l.ring != t.cur.ring {
+		l.begin(&t.cur)
 		if t.swap.drained {
 			l.pos, _ = t.cur.slot(c)
 		}
@@ -94,8 +112,8 @@ func (t *Thread) tailTo(s seen, most uint64, buf []uint64) (slots []uint64, skip
 		fresh += n
 	}
 	if fresh == 0 {
-		l.at = s.at
-		return nil, 0, Span{}, nil
+		l.at, skipped, l.gone = s.at, l.gone, 0
+		return nil, skipped, Span{}, nil
 	}
 	size := min(fresh, most, n/2) // what is older may be overwritten while it is copied
 	if fresh < n && s.still {
@@ -109,11 +127,12 @@ func (t *Thread) tailTo(s seen, most uint64, buf []uint64) (slots []uint64, skip
 	if err != nil {
 		return nil, 0, Span{}, err
 	}
+	skipped, l.gone = fresh-uint64(len(slots))+l.gone, 0
 	l.pos, l.at, l.last = s.end, s.at, 0
 	if len(slots) > 0 {
 		l.last = slots[len(slots)-1]
 	}
-	return slots, fresh - uint64(len(slots)), span, nil
+	return slots, skipped, span, nil
 }
 
 // lapped reports whether the thread has overwritten the slot that was the last one of the call before.
