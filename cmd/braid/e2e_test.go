@@ -73,6 +73,7 @@ func build() error {
 		{"known", traced, []string{"testdata/known.c"}},
 		{"target", traced, []string{"testdata/target.c", "-ldl"}},
 		{"agree", traced, []string{"testdata/agree.c"}},
+		{"asks", traced, []string{"testdata/asks.c"}},
 		{"plugin.so", traced, []string{"-shared", "-fPIC", "testdata/plugin.c"}},
 		{"plain", gcc, []string{"testdata/target.c", "-ldl"}},
 		{"first", []string{"gcc", "-nostdlib", "-static"}, []string{"testdata/first.S"}},

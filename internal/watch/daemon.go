@@ -24,6 +24,7 @@ import (
 // The daemon's periods. Each wakes it, so the short one does next to nothing.
 const (
 	tickPeriod  = 20 * time.Millisecond  // programs' own triggers, new processes
+	startPeriod = time.Millisecond       // the same, while one is starting: it may not live for long
 	lookPeriod  = 200 * time.Millisecond // rings: many times in 2^32 ticks of the counter (package control, Note)
 	slowPeriod  = time.Second            // clock samples, the choice of threads, processes that no event tells of
 	sweepPeriod = time.Minute            // traces that have become too old
@@ -210,6 +211,11 @@ func (d *Daemon) loop(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
+		if d.starting(now) {
+			tick.Reset(startPeriod)
+		} else {
+			tick.Reset(tickPeriod)
+		}
 		d.programsAsk()
 		d.attachPending(now)
 		if now.Sub(slow) >= slowPeriod {

@@ -53,6 +53,16 @@ func (d *Daemon) attachPending(now time.Time) {
 	}
 }
 
+// starting reports whether a process has become a candidate just now.
+func (d *Daemon) starting(now time.Time) bool {
+	for _, c := range d.pending {
+		if now.Sub(c.since) < 100*time.Millisecond {
+			return true
+		}
+	}
+	return false
+}
+
 // attach takes a candidate over if it carries stubs.
 func (d *Daemon) attach(pid int) {
 	c := d.pending[pid]
@@ -65,7 +75,7 @@ func (d *Daemon) attach(pid int) {
 	areas, err := control.Attach(pid)
 	age := time.Since(c.since)
 	// Often while it starts, then at leisure: a program may load its first traced library late.
-	c.next = time.Now().Add(max(tickPeriod, age/4))
+	c.next = time.Now().Add(age / 4)
 	if errors.Is(err, control.ErrBusy) {
 		c.next = time.Now().Add(time.Second)
 		if !c.told {
