@@ -41,7 +41,12 @@ struct {
 	__type(value, struct match);
 } match SEC(".maps");
 
-/* The processes that are known. */
+enum { KNOWN = 1, ENDED };
+
+/*
+ * The processes that are known. One that ended stays until it is freed, so that its end is not announced again when user
+ * space, which adds only what is not there, comes late.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
@@ -105,8 +110,8 @@ inline_fn bool matches(struct task_struct *p, const struct comm *name)
 
 inline_fn void know(__u32 tgid)
 {
-	__u8 one = 1;
-	if (bpf_map_update_elem(&announced, &tgid, &one, BPF_ANY))
+	__u8 known = KNOWN;
+	if (bpf_map_update_elem(&announced, &tgid, &known, BPF_ANY))
 		count(COUNT_MAP_FULL_ANNOUNCED);
 }
 
@@ -208,16 +213,17 @@ int on_exit_announce(args *ctx)
 	__u32 tgid = FIELD(p, tgid);
 	if (BPF_CORE_READ(p, signal, live.counter))
 		return 0;
-	/* Two threads that end together may both find that none is left: only one finds the entry. */
-	if (bpf_map_delete_elem(&announced, &tgid))
+	/* Two threads that end together may both find that none is left: only one of them can delete the entry. */
+	__u8 *state = bpf_map_lookup_elem(&announced, &tgid), ended = ENDED;
+	if (!state || *state == ENDED || bpf_map_delete_elem(&announced, &tgid))
 		return 0;
+	bpf_map_update_elem(&announced, &tgid, &ended, BPF_ANY); /* there is room: one was just deleted */
 	struct comm name;
 	copy_comm(&name, p);
 	announce(p, ANNOUNCE_EXIT, matches(p, &name), &name);
 	return 0;
 }
 
-/* User space may have added a process that had ended and was not waited for yet. */
 HOOK(sched_process_free)
 int on_free_announced(args *ctx)
 {

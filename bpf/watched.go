@@ -97,7 +97,9 @@ func (t *watchTable) add(tgid int) (fresh bool, err error) {
 			return false, err
 		}
 	}
-	if err := t.announced.Put(uint32(tgid), uint8(1)); err != nil {
+	// One that is there may have ended already: see watch.bpf.c.
+	err = t.announced.Update(uint32(tgid), uint8(1), ebpf.UpdateNoExist)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
 		return false, fmt.Errorf("process %d: note that it is known: %w", tgid, err)
 	}
 	o := owner{start: start}
