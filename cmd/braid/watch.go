@@ -91,13 +91,15 @@ func (o *watchOptions) read() (*trigger.Config, error) {
 }
 
 func runWatch(o watchOptions) error {
+	if o.check {
+		if o.config == "" {
+			return usageError("--check needs --config FILE")
+		}
+		return trigger.Check(o.config, o.out)
+	}
 	c, err := o.resolve()
 	if err != nil {
 		return err
-	}
-	if o.check {
-		fmt.Fprintf(o.out, "%d programs, %d triggers: no errors\n", len(c.Programs), len(c.Rules))
-		return nil
 	}
 	socket := o.socket
 	if socket == "none" {

@@ -68,6 +68,15 @@ func (f *Files) hold(p *Process, m control.Module) {
 	}
 }
 
+// Symbols returns the modules as package symbols takes them.
+func (p *Process) Symbols() []symbols.Module {
+	var out []symbols.Module
+	for _, m := range p.Modules {
+		out = append(out, p.described(m))
+	}
+	return out
+}
+
 // described is a module as the symbols package takes it.
 func (p *Process) described(m control.Module) symbols.Module {
 	s := symbols.Registered(m.Path, m.Bias, m.BuildID)

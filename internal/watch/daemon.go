@@ -17,6 +17,8 @@ import (
 	"braid/internal/counter"
 	"braid/internal/ctl"
 	"braid/internal/kevent"
+	"braid/internal/live"
+	"braid/internal/metrics"
 	"braid/internal/retain"
 	"braid/internal/trigger"
 )
@@ -59,6 +61,8 @@ type Daemon struct {
 	kernelState string
 	files       *capture.Files
 	socket      *ctl.Server
+	scraped     *metrics.Server
+	liveClock   *live.Clock
 	clock       clock
 	targets     map[int]*target
 	pending     map[int]*candidate // processes that may become targets
@@ -129,7 +133,7 @@ func (d *Daemon) open(ctx context.Context) error {
 		}
 	}
 	if c.Metrics.Address != "" {
-		if err := d.serveMetrics(ctx); err != nil {
+		if err := d.serveMetrics(); err != nil {
 			return err
 		}
 	}
@@ -242,6 +246,9 @@ func (d *Daemon) loop(ctx context.Context) {
 func (d *Daemon) slowly() {
 	if err := d.clock.take(); err != nil {
 		d.log.Error("clock", "err", err)
+	}
+	if d.liveClock != nil {
+		d.liveClock.Update()
 	}
 	if d.kernel == nil || d.kernel.failed() != nil {
 		d.scan()
@@ -360,6 +367,9 @@ func (d *Daemon) close() error {
 	close(d.over)
 	if d.socket != nil {
 		d.socket.Close()
+	}
+	if d.scraped != nil {
+		d.scraped.Close()
 	}
 	for _, t := range d.targets {
 		if !t.gone {

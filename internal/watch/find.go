@@ -100,6 +100,9 @@ func (d *Daemon) attach(pid int) {
 	t := newTarget(areas[0], optionsOf(program))
 	t.match = m
 	t.needs = d.o.Config.Needs(&m)
+	if err := d.openLive(t); err != nil {
+		d.log.Error("rules on methods", "pid", pid, "err", err)
+	}
 	d.files.Remember(t.proc, t.area)
 	d.targets[pid] = t
 	d.limits(t)

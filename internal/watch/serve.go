@@ -222,3 +222,19 @@ func resident() uint64 {
 	}
 	return 0
 }
+
+// serveMetrics serves Prometheus until the daemon closes.
+func (d *Daemon) serveMetrics() error {
+	s, err := metrics.Listen(d.o.Config.Metrics.Address, d, nil, metrics.Options{Version: d.o.Version})
+	if err != nil {
+		return err
+	}
+	d.scraped = s
+	d.log.Info("metrics", "address", s.Addr())
+	go func() {
+		if err := s.Serve(); err != nil {
+			d.log.Error("metrics", "err", err)
+		}
+	}()
+	return nil
+}

@@ -13,6 +13,7 @@ import (
 	"braid/control"
 	"braid/inline/runtime"
 	"braid/internal/capture"
+	"braid/internal/live"
 	"braid/internal/trigger"
 )
 
@@ -35,6 +36,10 @@ type target struct {
 	needs  trigger.Needs
 	ended  []*ring // of threads that have ended, for what may still be asked of them
 	halted bool    // turned off by a request
+
+	live      *live.Process // nil: no rule is about its methods
+	following []live.Thread
+	modules   int // how many live knows
 
 	replaced bool      // it may have executed another program
 	left     time.Time // when it was found gone

@@ -1,0 +1,55 @@
+package watch
+
+import (
+	"braid/internal/counter"
+	"braid/internal/live"
+	"braid/internal/trigger"
+)
+
+// slotBudget is how many slots are decoded of one process at a look. At lookPeriod that is some 5 million a second, a few
+// per cent of a processor. What is beyond it is skipped, newest last, and counted.
+const slotBudget = 1 << 20
+
+// watchMethods decides the rules on methods from what the target's threads have recorded since the last look.
+func (d *Daemon) watchMethods(t *target) {
+	if t.live == nil {
+		return
+	}
+	if n := len(t.proc.Modules); n != t.modules {
+		t.modules = n
+		t.live.SetModules(t.proc.Symbols())
+	}
+	t.following = t.following[:0]
+	for _, r := range t.rings {
+		t.following = append(t.following, live.Thread{Source: r.t, Tid: r.t.Tid, Main: r.t.Tid == t.pid})
+	}
+	seen, err := t.live.Poll(t.following, counter.Now(), slotBudget)
+	if err != nil {
+		t.lost["live_errors"]++
+		d.log.Debug("following methods", "pid", t.pid, "err", err)
+	}
+	st := t.live.Stats()
+	if st.Skipped > 0 {
+		t.lost["slots_not_watched"] = st.Skipped
+	}
+	for _, o := range seen {
+		d.fireAll(d.engine.Observe(o))
+	}
+}
+
+// openLive prepares a target for the rules on methods, if there are any for it.
+func (d *Daemon) openLive(t *target) error {
+	watched := append(append([]*trigger.Condition(nil), t.needs.Ring...), t.needs.Probe...)
+	if len(watched) == 0 {
+		return nil
+	}
+	if d.liveClock == nil {
+		c, err := live.NewClock()
+		if err != nil {
+			return err
+		}
+		d.liveClock = c
+	}
+	t.live = live.New(t.pid, watched, d.liveClock)
+	return nil
+}
