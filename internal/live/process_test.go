@@ -34,12 +34,14 @@ func (s *script) Tail(most int, _ []uint64) ([]uint64, uint64, control.Span, err
 // addresses of methods by their letters.
 func address(m byte) uint64 { return 0x400000 + 16*uint64(m) }
 
-// do enters methods for letters, leaves for ), and lets a ms pass for each dot.
+// do enters methods for letters, leaves for ), and lets a ms pass for each dot, 100 ns for each comma.
 func (s *script) do(text string) *script {
 	for i := range len(text) {
 		switch c := text[i]; c {
 		case '.':
 			s.at += 1e6
+		case ',':
+			s.at += 100
 		case ')':
 			s.slots = inline.AppendExit(s.slots, s.at)
 		default:
@@ -216,7 +218,7 @@ func BenchmarkPoll(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			p := process(b, c.rules)
-			text := strings.Repeat("abcd)))e)).", 1<<16)
+			text := strings.Repeat("abcd)))e)),", 1<<15)
 			n := 0
 			s := &script{begin: 1e9, at: 1e9}
 			s.do(text)
