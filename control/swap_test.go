@@ -204,14 +204,14 @@ func TestThreadsEndWhileSwapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rounds := repeats(t, 100)
-	p := run(t, s.Env(), 4, 50, 257, rounds)
+	rounds := repeats(t, 50)
+	p := run(t, s.Env(), 4, 50, 2048, rounds)
 	over := make(chan error, 1)
 	go func() { over <- p.Wait() }()
 	type story struct {
 		*chain
-		rings, joined int
-		whole         bool
+		rings int
+		whole bool
 	}
 	stories := map[*Thread]*story{}
 	var done []*story
@@ -271,7 +271,7 @@ func TestThreadsEndWhileSwapped(t *testing.T) {
 		rings += st.rings
 		if st.whole {
 			whole++
-			if st.blocks != 256 || !st.ended { // the last block has none behind it
+			if st.blocks != 2047 || !st.ended { // the last block has none behind it
 				t.Fatalf("%d blocks, ended %v", st.blocks, st.ended)
 			}
 		}
@@ -288,13 +288,15 @@ func TestThreadsEndWhileSwapped(t *testing.T) {
 // TestKilledWhileSwapped kills programs at random moments of a swap.
 func TestKilledWhileSwapped(t *testing.T) {
 	left := 0
+	bin := build(t, "swaps", "-no-pie")
+	names := methods(t, bin)
 	for round := range 17 {
-		p := run(t, "", 2, 0, 0, 1, "")
+		p := start(t, bin, "", "2", "0", "0", "1")
 		a := attach(t, p, runtime.PolicyAll, 256<<10, 2)
 		chains := map[*Thread]*chain{}
 		buf := make([]uint64, 1<<15)
 		for _, th := range a.Threads() {
-			chains[th] = newChain(p.names)
+			chains[th] = newChain(names)
 		}
 		for range 20 + 13*round {
 			for _, th := range a.Threads() {
