@@ -47,6 +47,7 @@ static struct braid_header *area(void)
 static int bad(const char *what)
 {
 	printf("wrong: %s\n", what);
+	fflush(stdout); /* a child does not */
 	return 1;
 }
 
@@ -136,8 +137,10 @@ __attribute__((visibility("default"))) int keep_main(void)
 		_exit(once(4) || thread_checked(1));
 	}
 	int status = 1;
-	if (waitpid(child, &status, 0) != child || status)
+	if (waitpid(child, &status, 0) != child || status) {
+		printf("status %#x: ", status);
 		return bad("the child");
+	}
 	puts("kept");
 	return 0;
 }

