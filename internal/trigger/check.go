@@ -51,9 +51,8 @@ func (c *Condition) Means() string {
 func (c *Condition) words(indent string) string {
 	s := c.what()
 	if len(c.Members) > 0 {
-		indent += "  "
 		for _, m := range c.Members {
-			s += "\n" + indent + "- " + m.words(indent)
+			s += "\n" + indent + "  - " + m.words(indent+"  ")
 		}
 	} else {
 		s += " [" + c.Means() + "]"
