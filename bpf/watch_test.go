@@ -431,3 +431,17 @@ func TestWatchErrors(t *testing.T) {
 		t.Errorf("Read after Close: %v", err)
 	}
 }
+
+// TestAnnounceSignal checks that the end of a process tells which signal ended it.
+func TestAnnounceSignal(t *testing.T) {
+	path, name := ownName(t, "sig")
+	r := load(t, Options{Units: []string{}, Watch: &WatchOptions{Match: Match{Names: []string{name}}}})
+	tg := startWith(t, exec.Command(path, "nap", "2"))
+	tg.run()
+	tg.expect("napping")
+	tg.kill()
+	events := stopAndRead(t, r)
+	if last := kevent.DecodeAnnounce(events[len(events)-1].body); last.What != kevent.AnnounceExit || last.Signal != uint8(syscall.SIGKILL) {
+		t.Errorf("the last of %d announcements is %v, want an exit by SIGKILL", len(events), events[len(events)-1])
+	}
+}
