@@ -124,9 +124,7 @@ func (d *Daemon) open(ctx context.Context) error {
 		return err
 	}
 	d.openKernel()
-	if err := d.openSources(ctx); err != nil {
-		return err
-	}
+	d.openSources(ctx)
 	if d.o.Socket != "" {
 		if err := d.serveSocket(); err != nil {
 			return err
