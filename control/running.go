@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"braid/inline/runtime"
 	"braid/internal/counter"
@@ -83,6 +84,18 @@ func (t *Thread) copyRunning(r ring, s seen, size uint64, buf []uint64) (slots [
 	return slots[dropped:], dropped, nil
 }
 
+// pass waits until what a thread wrote before it was seen is visible, where stores are not kept in order: until it has
+// written so much more that it can't be held back, or for as long as that takes at most. A barrier for all processors
+// takes longer than many a ring lasts.
+func (t *Thread) pass(r ring, s seen) {
+	for begun := time.Now(); time.Since(begun) < visible; {
+		pos, ok := r.slot(atomic.LoadUint64(&t.block.Cursor))
+		if !ok || (pos+r.slots()-s.end)%r.slots() >= unordered {
+			return // in the next ring: the slow path's system calls have come between
+		}
+	}
+}
+
 // ordered keeps loads before it before loads behind it: a store with release order, and a load with acquire order that
 // can't come before it.
 func ordered() {
@@ -106,7 +119,7 @@ func (t *Thread) Snapshot(buf []uint64) (Segment, error) {
 		r := t.cur.ring
 		s := t.see(c)
 		if weak {
-			barrier() // what was written when it was seen is visible
+			t.pass(r, s)
 		}
 		wrapped, err := t.wrapped(r, c)
 		if err != nil {
