@@ -1,7 +1,6 @@
 package retain
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -161,16 +160,9 @@ func (t *Slot) Commit(summary any) (*Entry, error) {
 
 // finish makes the slot's folder what the user will have.
 func (t *Slot) finish(summary any) error {
-	raw, err := json.Marshal(summary)
+	side, err := sidecar(t.entry, summary)
 	if err != nil {
-		return fmt.Errorf("the summary: %w", err)
-	}
-	side, err := json.MarshalIndent(Sidecar{SidecarVersion, t.entry, raw}, "", "\t")
-	if err != nil {
-		return fmt.Errorf("the summary: %w", err)
-	}
-	if len(side) >= maxSidecar {
-		return fmt.Errorf("the summary has %d bytes, more than %d", len(side), maxSidecar)
+		return err
 	}
 	names, err := list(t.dir)
 	if err != nil {
@@ -183,13 +175,7 @@ func (t *Slot) finish(summary any) error {
 			}
 		}
 	}
-	fd, err := unix.Openat(int(t.dir.Fd()), t.entry.Name+sideSuffix, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return &os.PathError{Op: "create", Path: t.entry.Name + sideSuffix, Err: err}
-	}
-	f := os.NewFile(uintptr(fd), filepath.Join(t.dir.Name(), t.entry.Name+sideSuffix))
-	_, err = f.Write(append(side, '\n'))
-	if err = errors.Join(err, t.give(f)); err != nil {
+	if err := writeFile(t.dir, t.entry.Name+sideSuffix, side, t.entry.UID); err != nil {
 		return err
 	}
 	t.s.step("summary written")
@@ -208,9 +194,7 @@ func (t *Slot) finish(summary any) error {
 }
 
 // give makes a file the user's, waits until it is on the disk, and closes it.
-func (t *Slot) give(f *os.File) error {
-	return errors.Join(f.Chmod(0o600), f.Chown(t.entry.UID, -1), f.Sync(), f.Close())
-}
+func (t *Slot) give(f *os.File) error { return give(f, t.entry.UID) }
 
 // publish makes room and moves the folder to its place.
 func (t *Slot) publish() error {

@@ -468,21 +468,26 @@ func (d *Daemon) flush(t *target, tr flushTrigger, answer chan<- ctl.Flushed) {
 	t.lastTrigger, t.lastFlush = tr.Name, time.Now()
 	d.writing++
 	go func() {
-		out := j.write(d.store, d.o.Version, d.o.Config.Output.Campaign, summarise)
-		done := func() {
-			d.writing--
-			t.writing--
-			if out.Error != "" {
-				t.note = out.Error
+		began := time.Now()
+		out := j.write(d.store, d.o.Version, d.o.Config.Output.Campaign, d.o.Config.Output.Summary == trigger.SummaryOnly)
+		took := time.Since(began)
+		d.requests <- func() {
+			if t.note = out.Error; out.Error != "" {
 				d.log.Warn("no trace", "pid", out.PID, "why", out.Error)
-			} else {
-				t.note = ""
-				d.log.Info("flushed", "pid", out.PID, "trace", out.Path, "records", out.Records, "bytes", out.Bytes, "swapped", j.swapped)
+				return
 			}
+			d.log.Info("flushed", "pid", out.PID, "trace", out.Path, "records", out.Records, "bytes", out.Bytes, "swapped", j.swapped, "copied", j.copied, "wrote", took)
 		}
-		d.requests <- done
 		if answer != nil {
 			answer <- out
+		}
+		err := j.explain(d.store)
+		d.requests <- func() {
+			d.writing--
+			t.writing--
+			if err != nil {
+				d.log.Warn("no summary", "trace", out.Path, "why", err)
+			}
 		}
 		goruntime.GC() // the copy of the rings may be large, and the next one far away
 	}()

@@ -105,6 +105,11 @@ func (d *Daemon) attach(pid int) {
 	}
 	d.files.Remember(t.proc, t.area)
 	d.targets[pid] = t
+	if err := d.store.Prepare(t.uid); err != nil { // where the user may put their consent
+		t.note = err.Error()
+	} else if err := d.store.Consent(t.name, t.uid); err != nil {
+		t.note = err.Error()
+	}
 	d.limits(t)
 	d.log.Info("watching", "pid", pid, "program", m.Name, "uid", t.uid)
 }

@@ -38,8 +38,10 @@ type job struct {
 	hooks    []string
 	start    tracefile.Instant
 	end      tracefile.Instant
+	entry    *retain.Entry
+	summary  any
 	swapped  time.Duration // from the request until all threads were in their second rings
-	answer   []chan<- ctl.Flushed
+	copied   time.Duration // and until everything was copied
 }
 
 // copyRings takes what the target's threads have recorded. Threads that run change to their second rings and miss no
@@ -79,6 +81,7 @@ func (t *target) copyRings(j *job) {
 		s, err := r.t.Collect(nil)
 		t.keep(j, r, s, err)
 	}
+	j.copied = time.Since(began)
 }
 
 func (t *target) keep(j *job, r *ring, s control.Segment, err error) {
@@ -97,7 +100,7 @@ func (t *target) keep(j *job, r *ring, s control.Segment, err error) {
 }
 
 // write writes the trace where the store wants it, and reports what became of it. It runs on a goroutine of its own.
-func (j *job) write(store *retain.Store, version, campaign string, summarise func(path string) any) ctl.Flushed {
+func (j *job) write(store *retain.Store, version, campaign string, summaryOnly bool) ctl.Flushed {
 	out := j.target
 	events, kernelEvents, err := newFilter(j.target.PID, j.tids).copy(j.events, nil)
 	if err != nil {
@@ -116,16 +119,27 @@ func (j *job) write(store *retain.Store, version, campaign string, summarise fun
 		out.Error = err.Error()
 		return out
 	}
-	entry, err := slot.Commit(summarise(path))
+	if summaryOnly { // the trace will be gone
+		j.summary = summarise(path)
+	}
+	entry, err := slot.Commit(j.summary)
 	if err != nil {
 		out.Error = err.Error()
 		return out
 	}
-	out.Path, out.Bytes = entry.Trace, entry.Bytes
-	if out.Path == "" { // only summaries are kept
+	out.Path, out.Bytes, j.entry = entry.Trace, entry.Bytes, entry
+	if out.Path == "" {
 		out.Path = entry.Summary
 	}
 	return out
+}
+
+// explain analyses the trace, which takes longer than whoever asked for it should wait.
+func (j *job) explain(store *retain.Store) error {
+	if j.entry == nil || j.summary != nil {
+		return nil
+	}
+	return store.Amend(j.entry, summarise(j.entry.Trace))
 }
 
 // bound is how large the trace can be at most: rings and events as they are, and names.

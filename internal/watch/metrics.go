@@ -70,8 +70,12 @@ func (t *target) metrics() metrics.Target {
 
 // addKernel adds what the kernel has counted of a process.
 func addKernel(m *metrics.Target, s *bpf.HistogramSet) {
+	// The kernel's bucket 0 is all that is below 2^10 ns; those served begin with 1 ns.
+	const first = 9
 	h := func(from *bpf.Histogram) *metrics.Histogram {
-		return &metrics.Histogram{Buckets: from.Buckets[:], Sum: from.Sum, Count: from.Count}
+		to := &metrics.Histogram{Buckets: make([]uint64, first+len(from.Buckets)), Sum: from.Sum, Count: from.Count}
+		copy(to.Buckets[first:], from.Buckets[:])
+		return to
 	}
 	m.MajorFaults = s.MajorFaults
 	m.RunQueue, m.Fsync, m.Reclaim = h(&s.RunQueue), h(&s.Fsync), h(&s.Reclaim)
