@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
-	goruntime "runtime"
 	"slices"
 	"time"
 
@@ -69,6 +67,7 @@ type Daemon struct {
 	due         []due              // flushes that wait for their rule's settle time
 	writing     int
 	triggers    map[string]*time.Time // when a rule fired last
+	unexplained []*retain.Entry       // traces whose summaries are to come; the first is being made
 	skipped     uint64                // flushes for which there was no room in memory
 
 	requests chan func()
@@ -376,7 +375,7 @@ func (d *Daemon) close() error {
 			t.area.Close()
 		}
 	}
-	for d.writing > 0 { // traces under way are finished
+	for d.writing > 0 || len(d.unexplained) > 0 { // traces under way are finished
 		(<-d.requests)()
 	}
 	var errs []error
@@ -388,109 +387,6 @@ func (d *Daemon) close() error {
 	}
 	d.files.Close()
 	return errors.Join(errs...)
-}
-
-// fireAll schedules the flushes of rules that have fired.
-func (d *Daemon) fireAll(all []trigger.Fired) {
-	for _, f := range all {
-		now := time.Now()
-		d.triggers[f.Rule.Name] = &now
-		d.log.Info("fired", "trigger", f.Rule.Name, "pid", f.Target, "reason", f.Reason)
-		for _, t := range d.sorted() {
-			if f.Target == t.pid || f.Target == 0 && f.Rule.For(&t.match) {
-				d.due = append(d.due, due{time.Now().Add(f.Rule.Settle), t.pid, f})
-			}
-		}
-	}
-	d.flushDue(time.Now())
-}
-
-// flushDue flushes what has settled. Of several rules that fired for a process meanwhile, the most severe one names the
-// trace.
-func (d *Daemon) flushDue(now time.Time) {
-	byPid := map[int]due{}
-	for _, x := range d.due {
-		t := d.targets[x.pid]
-		ready := !x.at.After(now) || t == nil || t.gone
-		old, ok := byPid[x.pid]
-		switch {
-		case !ready:
-		case !ok || x.fired.Rule.Severity > old.fired.Rule.Severity:
-			byPid[x.pid] = x
-		}
-	}
-	if len(byPid) == 0 {
-		return
-	}
-	d.due = slices.DeleteFunc(d.due, func(x due) bool { _, ok := byPid[x.pid]; return ok })
-	for pid, x := range byPid {
-		if t := d.targets[pid]; t != nil {
-			d.flush(t, traceTrigger(x.fired), nil)
-		}
-	}
-}
-
-// flush copies what there is of a target, and has it written.
-func (d *Daemon) flush(t *target, tr flushTrigger, answer chan<- ctl.Flushed) {
-	f := ctl.Flushed{PID: t.pid, Name: t.name}
-	if d.writing >= maxWriting {
-		d.skipped++
-		t.lost["flushes_skipped"]++
-		f.Error = fmt.Sprintf("%d traces are being written: this one was left out", d.writing)
-		if answer != nil {
-			go func() { answer <- f }()
-		}
-		return
-	}
-	j := &job{target: f, uid: t.uid, proc: t.proc.Again(), files: d.files, clock: slices.Clone(d.clock.samples), trigger: tr.Trigger,
-		severity: tr.severity, lost: map[string]uint64{}}
-	if err := d.clock.take(); err == nil {
-		j.clock = slices.Clone(d.clock.samples)
-	}
-	j.start.WallNs, j.start.BootNs = d.began.UnixNano(), d.clock.samples[0].BootNs
-	t.copyRings(j)
-	j.snapshot = snapshot(t.pid)
-	if d.kernel != nil {
-		j.events, j.dropped = d.kernel.past.take()
-		j.hooks = d.kernel.rec.Missing()
-		for name, n := range d.kernel.losses() {
-			j.lost[name] += n
-		}
-	}
-	for name, n := range t.area.Lost() {
-		j.lost[name] += n
-	}
-	j.end.WallNs = time.Now().UnixNano()
-	j.end.BootNs, _ = counter.Boottime()
-	t.writing++
-	t.flushes++
-	t.byTrigger[tr.Name]++
-	t.lastTrigger, t.lastFlush = tr.Name, time.Now()
-	d.writing++
-	go func() {
-		began := time.Now()
-		out := j.write(d.store, d.o.Version, d.o.Config.Output.Campaign, d.o.Config.Output.Summary == trigger.SummaryOnly)
-		took := time.Since(began)
-		d.requests <- func() {
-			if t.note = out.Error; out.Error != "" {
-				d.log.Warn("no trace", "pid", out.PID, "why", out.Error)
-				return
-			}
-			d.log.Info("flushed", "pid", out.PID, "trace", out.Path, "records", out.Records, "bytes", out.Bytes, "swapped", j.swapped, "copied", j.copied, "wrote", took)
-		}
-		if answer != nil {
-			answer <- out
-		}
-		err := j.explain(d.store)
-		d.requests <- func() {
-			d.writing--
-			t.writing--
-			if err != nil {
-				d.log.Warn("no summary", "trace", out.Path, "why", err)
-			}
-		}
-		goruntime.GC() // the copy of the rings may be large, and the next one far away
-	}()
 }
 
 // signals are those that a rule waits for.

@@ -134,14 +134,6 @@ func (j *job) write(store *retain.Store, version, campaign string, summaryOnly b
 	return out
 }
 
-// explain analyses the trace, which takes longer than whoever asked for it should wait.
-func (j *job) explain(store *retain.Store) error {
-	if j.entry == nil || j.summary != nil {
-		return nil
-	}
-	return store.Amend(j.entry, summarise(j.entry.Trace))
-}
-
 // bound is how large the trace can be at most: rings and events as they are, and names.
 func (j *job) bound(events int) int64 {
 	n := int64(events) + 4<<20
