@@ -138,12 +138,15 @@ func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (
 			size, from = size-4, pos+4
 		}
 	}
-	missing = min(missing, size)
-	size -= missing
-	s.DroppedNewest = int(missing)
 	s.Slots = fit(buf, size)
 	if err := t.area.mem.read(l.ring, from, s.Slots); err != nil {
 		return s, err
+	}
+	// A stub that a signal handler interrupted may have stored its done behind the handler's: then they are written.
+	if n := len(s.Slots); missing > 0 && (s.Gone || n == 0 || late(s.Slots) >= 0 || inline.Double(uint32(s.Slots[n-1]))) {
+		missing = min(missing, size)
+		size -= missing
+		s.Slots, s.DroppedNewest = s.Slots[:size], int(missing)
 	}
 	if exact {
 		if s.Late, err = t.await(l.ring, from, s.Slots, deadline); err != nil {
