@@ -66,6 +66,7 @@ type Daemon struct {
 	pending     map[int]*candidate // processes that may become targets
 	due         []due              // flushes that wait for their rule's settle time
 	writing     int
+	flushing    bool                  // rings are about to be taken
 	triggers    map[string]*time.Time // when a rule fired last
 	unexplained []*retain.Entry       // traces whose summaries are to come; the first is being made
 	skipped     uint64                // flushes for which there was no room in memory

@@ -24,7 +24,9 @@ func (d *Daemon) fireAll(all []trigger.Fired) {
 			}
 		}
 	}
-	d.flushDue(time.Now())
+	if !d.flushing { // else it comes with the next tick
+		d.flushDue(time.Now())
+	}
 }
 
 // flushDue flushes what has settled. Of several rules that fired for a process meanwhile, the most severe one names the
@@ -70,6 +72,9 @@ func (d *Daemon) flush(t *target, tr flushTrigger, answer chan<- ctl.Flushed) {
 		j.clock = slices.Clone(d.clock.samples)
 	}
 	j.start.WallNs, j.start.BootNs = d.began.UnixNano(), d.clock.samples[0].BootNs
+	d.flushing = true
+	d.watchMethods(t) // what is given back can be followed no more
+	d.flushing = false
 	t.copyRings(j)
 	j.snapshot = snapshot(t.pid)
 	if d.kernel != nil {
@@ -140,4 +145,3 @@ func (d *Daemon) explainNext(e *retain.Entry) {
 		}
 	}
 }
-

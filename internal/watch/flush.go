@@ -48,40 +48,37 @@ type job struct {
 // trace point; the first ones are read then. A thread that rests is read where it is, and changes when it wakes.
 func (t *target) copyRings(j *job) {
 	began := time.Now()
-	var asked []*ring
+	var threads []*control.Thread
 	for _, r := range t.rings {
-		if err := r.t.RequestSwap(); err == nil {
-			asked = append(asked, r)
+		if r.t.Swapped() { // it rested at the last flush, and has changed since
+			t.takeOld(j, r)
 		}
+		threads = append(threads, r.t)
 	}
-	waiting := asked
-	for deadline := began.Add(patience); len(waiting) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Microsecond) {
-		rest := waiting[:0:0]
-		for _, r := range waiting {
-			if !r.t.Swapped() && !r.t.Gone() {
-				rest = append(rest, r)
-			}
-		}
-		waiting = rest
-	}
+	control.SwapAll(threads, patience)
 	j.swapped = time.Since(began)
 	for _, r := range t.rings {
-		switch {
-		case r.t.Swapped():
-			r.swaps++
-			s, err := r.t.CollectOld(nil)
-			t.keep(j, r, s, err)
-			r.t.ReleaseOld()
-		default:
-			s, err := r.t.Snapshot(nil)
-			t.keep(j, r, s, err)
+		if r.t.Swapped() {
+			t.takeOld(j, r)
+			continue
 		}
+		s, err := r.t.Snapshot(nil)
+		t.keep(j, r, s, err)
 	}
 	for _, r := range t.ended {
 		s, err := r.t.Collect(nil)
 		t.keep(j, r, s, err)
 	}
 	j.copied = time.Since(began)
+}
+
+// takeOld takes the ring that a thread has left.
+func (t *target) takeOld(j *job, r *ring) {
+	r.swaps++
+	r.old = time.Time{}
+	s, err := r.t.CollectOld(nil)
+	t.keep(j, r, s, err)
+	r.t.ReleaseOld()
 }
 
 func (t *target) keep(j *job, r *ring, s control.Segment, err error) {

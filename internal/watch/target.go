@@ -72,6 +72,21 @@ type ring struct {
 	swaps    uint64
 	segments uint32
 	over     time.Time // when its thread was found to have ended
+	old      time.Time // when its thread, which rested at a flush, was seen in its second ring
+}
+
+// dropOld gives a ring back that its thread left some time after a flush, when it woke. The flush had all of it but the
+// last records, which are kept for a while.
+func (r *ring) dropOld(now time.Time) {
+	switch {
+	case !r.t.Swapped():
+	case r.old.IsZero():
+		r.old = now
+	case now.Sub(r.old) > endedKept:
+		r.t.ReleaseOld()
+		r.old = time.Time{}
+		r.swaps++
+	}
 }
 
 // reclaimAfter is for how long a thread may record nothing before a busier one gets its ring's memory.
@@ -175,6 +190,7 @@ func (t *target) look(now time.Time) {
 			continue
 		}
 		r.t.Note()
+		r.dropOld(now)
 		if at, _ := r.t.Position(); at != r.cursor {
 			r.cursor, r.moved = at, now
 		}
