@@ -60,3 +60,6 @@ func (c *Clock) Ticks(d time.Duration) uint64 {
 
 // since is the ns between two counter values.
 func (c *Clock) since(from, to uint64) float64 { return float64(int64(to-from)) * c.ns }
+
+// Duration is how long a number of ticks lasts.
+func (c *Clock) Duration(ticks uint64) time.Duration { return time.Duration(float64(ticks) * c.ns) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"braid/control"
 	"braid/inline"
@@ -40,6 +41,9 @@ type Stats struct {
 type Process struct {
 	// Name renders a method that only the pattern * fits, from the low half of its address; nil: in hexadecimal.
 	Name func(low uint32) string
+	// Ended is called for each call of a method that a Method or Frame condition names, when its end is seen, in the order of
+	// the thread's calls; nil: nobody counts them. Calls that were skipped are not among them.
+	Ended func(method string, took time.Duration)
 
 	pid       int
 	clock     *Clock
@@ -205,7 +209,12 @@ func (p *Process) begun(t *thread, f *frame) {
 // ended is called when a call has ended whose end is of interest.
 func (p *Process) ended(t *thread, f *frame, at uint64) {
 	took := at - f.start
+	counted := p.Ended == nil || f.told == ^uint64(0)
 	p.automaton.each(f.state&p.automaton.exit, func(bit uint64, w *watch) {
+		if !counted && (w.c.Kind == trigger.Method || w.c.Kind == trigger.Frame) {
+			counted = true // once, however many conditions name it
+			p.Ended(p.name(f.method), p.clock.Duration(took))
+		}
 		if w.c.Kind == trigger.Response { // its answer, whenever it began
 			p.marks = append(p.marks, mark{w: w, at: at, answer: true, method: f.method, tid: t.tid})
 			return

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"braid/control"
 	"braid/inline"
@@ -244,5 +245,19 @@ func BenchmarkPoll(b *testing.B) {
 			}
 			b.ReportMetric(float64(cpu(b)-begin)/float64(n), "cpu-ns/slot")
 		})
+	}
+}
+
+// Each call of a watched method is counted once, with how long it took, whatever the limits say and however many they are.
+func TestEnded(t *testing.T) {
+	p := process(t, "  - {name: long, method: {name: a, longer: 1h}}\n  - {name: longer, method: {name: a, longer: 2h}}\n  - {name: jank, frame: {method: b, slow: 1h}}\n"+
+		"  - {name: mean, stack: {pattern: \"a > c\", mean_longer: 1h, calls: 2}}\n")
+	var got []string
+	p.Ended = func(method string, took time.Duration) { got = append(got, fmt.Sprint(method, " ", took)) }
+	s := new(script).do("ma.c.))b..)")
+	poll(t, p, 1000, s)
+	poll(t, p, 1000, s.do("a...b.))"))
+	if want := []string{"a 2ms", "b 2ms", "b 1ms", "a 4ms"}; !slices.Equal(got, want) {
+		t.Fatalf("%q, want %q", got, want)
 	}
 }

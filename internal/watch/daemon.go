@@ -60,6 +60,7 @@ type Daemon struct {
 	files       *capture.Files
 	socket      *ctl.Server
 	scraped     *metrics.Server
+	methods     *metrics.Methods // nil: nobody scrapes
 	liveClock   *live.Clock
 	clock       clock
 	targets     map[int]*target

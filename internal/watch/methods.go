@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"time"
+
 	"braid/internal/counter"
 	"braid/internal/live"
 	"braid/internal/trigger"
@@ -51,5 +53,8 @@ func (d *Daemon) openLive(t *target) error {
 		d.liveClock = c
 	}
 	t.live = live.New(t.pid, watched, d.liveClock)
+	if d.methods != nil {
+		t.live.Ended = func(method string, took time.Duration) { d.methods.Observe(t.name, method, took) }
+	}
 	return nil
 }

@@ -225,7 +225,8 @@ func resident() uint64 {
 
 // serveMetrics serves Prometheus until the daemon closes.
 func (d *Daemon) serveMetrics() error {
-	s, err := metrics.Listen(d.o.Config.Metrics.Address, d, nil, metrics.Options{Version: d.o.Version})
+	d.methods = metrics.NewMethods(0)
+	s, err := metrics.Listen(d.o.Config.Metrics.Address, d, d.methods, metrics.Options{Version: d.o.Version})
 	if err != nil {
 		return err
 	}
