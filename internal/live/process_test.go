@@ -250,7 +250,7 @@ func BenchmarkPoll(b *testing.B) {
 
 // Each call of a watched method is counted once, with how long it took, whatever the limits say and however many they are.
 func TestEnded(t *testing.T) {
-	p := process(t, "  - {name: long, method: {name: a, longer: 1h}}\n  - {name: longer, method: {name: a, longer: 2h}}\n  - {name: jank, frame: {method: b, slow: 1h}}\n"+
+	p := process(t, "  - {name: long, method: {name: a, longer: 1h}}\n  - {name: longer, method: {name: a, longer: 1h}}\n  - {name: jank, frame: {method: b, slow: 100ms}}\n"+
 		"  - {name: mean, stack: {pattern: \"a > c\", mean_longer: 1h, calls: 2}}\n")
 	var got []string
 	p.Ended = func(method string, took time.Duration) { got = append(got, fmt.Sprint(method, " ", took)) }
