@@ -23,7 +23,7 @@ import (
 
 // The daemon's periods. Each wakes it, so the short one does next to nothing.
 const (
-	tickPeriod  = 20 * time.Millisecond  // programs' own triggers, new processes
+	tickPeriod  = 100 * time.Millisecond // programs' own triggers, due flushes
 	startPeriod = time.Millisecond       // the same, while one is starting: it may not live for long
 	lookPeriod  = 200 * time.Millisecond // rings: many times in 2^32 ticks of the counter (package control, Note)
 	slowPeriod  = time.Second            // clock samples, the choice of threads, processes that no event tells of

@@ -48,6 +48,7 @@ type job struct {
 // trace point; the first ones are read then. A thread that rests is read where it is, and changes when it wakes.
 func (t *target) copyRings(j *job) {
 	began := time.Now()
+	t.find() // one may have started since the last look
 	var threads []*control.Thread
 	for _, r := range t.rings {
 		if r.t.Swapped() { // it rested at the last flush, and has changed since

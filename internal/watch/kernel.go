@@ -16,7 +16,7 @@ import (
 )
 
 // readPeriod is how often kernel events are fetched. The kernel wakes the reader at once when a limit was passed.
-const readPeriod = 50 * time.Millisecond
+const readPeriod = 250 * time.Millisecond
 
 // kernelSide reads kernel events, keeps those of the last seconds, and passes on what the daemon has to act on.
 type kernelSide struct {

@@ -169,18 +169,10 @@ func (t *target) rank(th *control.Thread, name string) int {
 func (t *target) look(now time.Time) {
 	t.gone = t.replaced && t.area.Left() || capture.Gone(t.pid)
 	t.replaced = t.replaced && t.gone
-	threads := t.area.Threads()
+	threads := t.find()
 	there := map[*control.Thread]bool{}
-	known := map[*control.Thread]bool{}
-	for _, r := range t.rings {
-		known[r.t] = true
-	}
 	for _, th := range threads {
 		there[th] = true
-		if th.On() && !known[th] && !slices.Contains(t.leaving, th) { // it has started by itself
-			t.starts++
-			t.rings = append(t.rings, t.ringOf(th))
-		}
 	}
 	kept := t.rings[:0]
 	for _, r := range t.rings {
@@ -205,12 +197,35 @@ func (t *target) look(now time.Time) {
 	}
 }
 
+// holds reports whether a thread has a ring, or had one that is still of use.
+func (t *target) holds(th *control.Thread) bool {
+	same := func(r *ring) bool { return r.t == th }
+	return slices.ContainsFunc(t.rings, same) || slices.ContainsFunc(t.ended, same) || slices.Contains(t.leaving, th)
+}
+
+// find returns all threads, and takes note of those that have started by themselves.
+func (t *target) find() []*control.Thread {
+	threads := t.area.Threads()
+	for _, th := range threads {
+		if th.On() && !t.holds(th) {
+			t.starts++
+			t.rings = append(t.rings, t.ringOf(th))
+		}
+	}
+	return threads
+}
+
 // endedKept is for how long the ring of a thread that has ended is kept, in case a trigger fires for it.
 const endedKept = 10 * time.Second
 
 // giveBack frees the memory of rings that nobody needs any more: of threads that have turned themselves off, and of those
 // that ended a while ago, or of which there are too many.
 func (t *target) giveBack(there map[*control.Thread]bool, now time.Time) {
+	for th := range there { // it ended before it had a ring
+		if th.Exiting() && !th.On() && !t.holds(th) {
+			th.Release()
+		}
+	}
 	t.leaving = slices.DeleteFunc(t.leaving, func(th *control.Thread) bool {
 		if there[th] && !th.Stopped() && !th.Gone() {
 			return false
