@@ -145,9 +145,10 @@ func (a *Area) Left() bool {
 	if err != nil {
 		return true
 	}
+	inode := strconv.FormatUint(inodeOf(a.mem.f), 10) // the next program's own area may be at the same place of another file
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
-		if len(f) < 6 || !strings.HasPrefix(f[5], runtime.MemoryName) {
+		if len(f) < 6 || !strings.HasPrefix(f[5], runtime.MemoryName) || f[4] != inode {
 			continue
 		}
 		if off, err := strconv.ParseInt(f[2], 16, 64); err == nil && off == a.off {
