@@ -50,17 +50,22 @@ var projects = []project{
 	},
 	{
 		source: "libzstd", build: [][]string{{"make", "-s", "-j2", "-C", "programs", "zstd"}, {"make", "-s", "-j2", "-C", "tests", "fuzzer", "zstreamtest"}},
-		tests: sh("cd tests; ./fuzzer -s1 -i20 -t1; ./zstreamtest -s1 -i20 -t1"), passed: "Finished tests", processes: 2,
-		varies: regexp.MustCompile(`\r[^\r\n]*|[0-9.]+ *[MG]B/s`), hot: []string{"ZSTD_compressStream2", "main"}, binary: "programs/zstd",
+		tests: sh("cd tests; ./fuzzer -s1 -i20 -t1; ./zstreamtest -s1 -i20 -t1"), passed: "fuzzer tests completed", processes: 2,
+		varies: regexp.MustCompile(`(\r *\d+/ *\d+ *)+`), hot: []string{"ZSTD_compressStream2", "main"}, binary: "programs/zstd",
 		compilers: []compiler{gcc}, slow: true,
 	},
 	{
 		source: "sed", build: [][]string{{"./configure", "--quiet", "--disable-nls"}, {"make", "-s", "-j2", "SUBDIRS=.", "MAKEINFO=true"}},
-		tests: sh("make check SUBDIRS=. MAKEINFO=true | grep '^[A-Z#]'"), passed: "# TOTAL:", processes: 100,
+		// Without valgrind, whose leak check reads all of the area that the stubs map, and so allocates it.
+		tests:  sh("mkdir -p no; ln -sf /bin/false no/valgrind; PATH=$PWD/no:$PATH make check SUBDIRS=. MAKEINFO=true | grep '^[A-Z#]'"),
+		passed: "# TOTAL:", processes: 100,
 		hot: []string{"process_files", "match_regex", "main"}, binary: "sed/sed", ring: "1M", compilers: []compiler{gcc}, slow: true,
 	},
 	{
-		source: "grep", build: [][]string{{"./configure", "--quiet", "--disable-nls"}, {"make", "-s", "-j2", "-C", "lib"}, {"make", "-s", "-j2", "-C", "src"}},
+		source: "grep",
+		// Unpacking leaves what is generated older than what it is generated from.
+		build: [][]string{sh("touch aclocal.m4; find . -name Makefile.in -o -name configure -o -name config.hin -o -name 'iconv_open-*.h' | xargs touch"),
+			{"./configure", "--quiet", "--disable-nls"}, {"make", "-s", "-j2", "-C", "lib"}, {"make", "-s", "-j2", "-C", "src"}},
 		tests: sh("make -C tests check | grep '^[A-Z#]'"), passed: "# TOTAL:", processes: 100,
 		hot: []string{"grep", "EGexecute", "main"}, binary: "src/grep", ring: "1M", compilers: []compiler{gcc}, slow: true,
 	},
