@@ -111,6 +111,7 @@ type watched struct {
 	Kept struct {
 		Traces  int               `json:"traces"`
 		Refused map[string]uint64 `json:"refused"`
+		Removed map[string]uint64 `json:"removed"`
 	} `json:"kept"`
 }
 
