@@ -72,6 +72,7 @@ enum limit {
 	LIMIT_RECLAIM = 5,
 	LIMIT_MAJOR_FAULTS = 6,
 	LIMIT_MAX,
+	LIMIT_METHOD = 8, /* of a method, not of a process */
 };
 
 struct event_header {
@@ -203,7 +204,7 @@ struct fired_event {
 	struct event_header h;
 	__u64 value;
 	__u64 limit;
-	__u64 suppressed;
+	__u64 suppressed; /* LIMIT_METHOD: the probe's cookie */
 	__u32 tgid;
 	__u8 what;
 	__u8 pad[3];
@@ -235,6 +236,7 @@ enum counter {
 	COUNT_MAP_FULL_RECLAIMS,  /* the start of a reclaim was not kept: the reclaim is missing */
 	COUNT_MAP_FULL_ANNOUNCED, /* a process was announced and not noted: its end and children are not announced */
 	COUNT_MAP_FULL_THREADS,   /* a thread's state was not kept: its waits are in no histogram and fire nothing */
+	COUNT_MAP_FULL_METHODS,   /* a call of a probed method was not kept: it fires nothing */
 	COUNT_MAX,
 };
 

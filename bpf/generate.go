@@ -10,6 +10,7 @@ package bpf
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3 -DBRAID_RAW_TP" ioRaw io.bpf.c
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3" watch watch.bpf.c
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3 -DBRAID_RAW_TP" watchRaw watch.bpf.c
+//go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3" probe probe.bpf.c
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3 -DBRAID_WATCH" schedWatch sched.bpf.c
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3 -DBRAID_WATCH -DBRAID_RAW_TP" schedWatchRaw sched.bpf.c
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3 -DBRAID_WATCH" ioWatch io.bpf.c

@@ -136,6 +136,9 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s is %d in C, Go has %s there", v.Name, v.Value, want)
 		}
 	}
+	if got := kevent.LimitMethod.String(); got != "method" {
+		t.Errorf("the limit of a probe is called %q", got)
+	}
 }
 
 func cStruct(t *testing.T, spec *btf.Spec, name string) *btf.Struct {

@@ -32,6 +32,7 @@ var counterNames = [...]string{
 	"kernel_map_full_reclaims",
 	"kernel_map_full_announced",
 	"kernel_map_full_threads",
+	"kernel_map_full_methods",
 }
 
 // missCounter is a program whose runs the kernel leaves out when the program is already running on that CPU.
@@ -42,7 +43,8 @@ type missCounter struct {
 
 // Lost returns how much was lost since Load, by cause; causes that did not occur are left out, so that it is empty if
 // nothing was lost. kernel_ring_full_K counts events of kind K that found no room, kernel_map_full_M what a full map did
-// not take (events.h says what is then missing), kernel_missed_UNIT_HOOK runs of a program that the kernel left out.
+// not take (events.h says what is then missing), kernel_missed_UNIT_HOOK runs of a program that the kernel left out, kernel_missed_probe the same of all
+// probes.
 // Call it before Close.
 func (r *Recorder) Lost() (map[string]uint64, error) {
 	lost := map[string]uint64{}
@@ -65,6 +67,13 @@ func (r *Recorder) Lost() (map[string]uint64, error) {
 		if stats.RecursionMisses != 0 {
 			lost[m.name] += stats.RecursionMisses
 		}
+	}
+	missed, err := r.missedProbes()
+	if err != nil {
+		return nil, err
+	}
+	if missed != 0 {
+		lost["kernel_missed_probe"] = missed
 	}
 	return lost, nil
 }

@@ -52,6 +52,9 @@ type Recorder struct {
 	hooks  []hook     // attached, in the order of attaching; nil after Stop
 	own    []closer   // maps and programs, to be closed in this order
 	closed bool
+	probes map[*Probe]struct{} // those that are open
+	// probeMisses is of those that were closed.
+	probeMisses uint64
 }
 
 type closer interface{ Close() error }
@@ -88,7 +91,7 @@ func Load(opts Options) (*Recorder, error) {
 		return nil, err
 	}
 
-	r := &Recorder{maps: map[string]*ebpf.Map{}}
+	r := &Recorder{maps: map[string]*ebpf.Map{}, probes: map[*Probe]struct{}{}}
 	l := loader{r: r, types: types, ringBytes: ringBytes, watch: opts.Watch}
 	if err := l.load(units); err != nil {
 		return nil, errors.Join(explain(err), r.Close())
@@ -174,6 +177,9 @@ func (r *Recorder) stopLocked() error {
 		}
 	}
 	r.hooks = nil
+	for p := range r.probes {
+		errs = append(errs, p.detach())
+	}
 	if r.ring != nil {
 		r.ring.stop()
 	}
@@ -198,6 +204,10 @@ func (r *Recorder) Close() error {
 	if r.watch != nil {
 		r.watch.close()
 	}
+	for p := range r.probes {
+		errs = append(errs, p.close())
+	}
+	clear(r.probes)
 	for _, c := range r.own {
 		errs = append(errs, c.Close())
 	}

@@ -241,20 +241,24 @@ const (
 	LimitFsync       Limit = 4 // an fsync-family call
 	LimitReclaim     Limit = 5 // direct reclaim
 	LimitMajorFaults Limit = 6 // major faults of the process within a second
+	LimitMethod      Limit = 8 // a call of a method at which a probe is, known at its end; Fired.Cookie says which
 )
 
-// Limits is how many limits there are.
+// Limits is how many limits a process has: LimitMethod is not one of them.
 const Limits = 7
 
 // Fired is KindFired's body; Header.Tid is the thread, Header.Time when the limit was known to be exceeded.
 type Fired struct {
 	Value      uint64 // ns; with LimitMajorFaults, faults
 	Limit      uint64 // what Value is greater than
-	Suppressed uint64 // how often this limit was exceeded and not told, for the cooldown's sake, since its process was added
+	Suppressed uint64 // how often this limit was exceeded and not told, for the cooldown's sake, since its process was added; with LimitMethod, the cookie
 	Tgid       uint32
 	What       Limit
 	_          [3]uint8
 } // 32 bytes
+
+// Cookie returns what the caller of bpf.Recorder.WatchMethod named its probe by; with other limits it means nothing.
+func (f Fired) Cookie() uint32 { return uint32(f.Suppressed) }
 
 // Lost is KindLost's body: between SinceNs and the header's time, Count events were lost for the reason that Name, a
 // loss counter of package bpf, gives. The recorder writes it into the stream when a counter has grown; Header.Tid is 0.

@@ -140,6 +140,13 @@ var sample = []struct {
 		`fired tid=101 what=fsync tgid=100 value=10000001 limit=10000000 suppressed=3`,
 	},
 	{
+		KindFired, 0,
+		Fired{Value: 10_000_001, Limit: 10_000_000, Suppressed: 1<<32 - 1, Tgid: 100, What: LimitMethod},
+		func(b []byte, h Header, e any) []byte { return AppendFired(b, h, e.(Fired)) },
+		func(b []byte) any { return DecodeFired(b) },
+		`fired tid=101 what=method tgid=100 value=10000001 limit=10000000 cookie=4294967295`,
+	},
+	{
 		KindLost, 0,
 		Lost{SinceNs: 12_000_000_000, Count: 53, Name: [32]byte([]byte("kernel_ring_full_switch\x00\x00\x00\x00\x00\x00\x00\x00\x00"))},
 		func(b []byte, h Header, e any) []byte { return AppendLost(b, h, e.(Lost)) },

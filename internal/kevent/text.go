@@ -82,7 +82,7 @@ func (a Announcement) String() string {
 	return "announcement" + strconv.Itoa(int(a))
 }
 
-var limitNames = [Limits]string{
+var limitNames = [...]string{
 	LimitRunQueue:    "run_queue",
 	LimitSleeping:    "sleeping",
 	LimitBlocked:     "blocked",
@@ -90,11 +90,12 @@ var limitNames = [Limits]string{
 	LimitFsync:       "fsync",
 	LimitReclaim:     "reclaim",
 	LimitMajorFaults: "major_faults",
+	LimitMethod:      "method",
 }
 
 // String returns the limit's name.
 func (l Limit) String() string {
-	if int(l) < len(limitNames) {
+	if int(l) < len(limitNames) && limitNames[l] != "" {
 		return limitNames[l]
 	}
 	return "limit" + strconv.Itoa(int(l))
@@ -174,7 +175,11 @@ func AppendText(b []byte, h Header, body []byte) []byte {
 		return appendFlag(b, h, FlagMatch, " match")
 	case KindFired:
 		e := DecodeFired(body)
-		return fmt.Appendf(b, " what=%s tgid=%d value=%d limit=%d suppressed=%d", e.What, e.Tgid, e.Value, e.Limit, e.Suppressed)
+		b = fmt.Appendf(b, " what=%s tgid=%d value=%d limit=%d", e.What, e.Tgid, e.Value, e.Limit)
+		if e.What == LimitMethod {
+			return fmt.Appendf(b, " cookie=%d", e.Cookie())
+		}
+		return fmt.Appendf(b, " suppressed=%d", e.Suppressed)
 	case KindLost:
 		e := DecodeLost(body)
 		return fmt.Appendf(b, " name=%q count=%d ns=%d", bytes.TrimRight(e.Name[:], "\x00"), e.Count, since(h.Time, e.SinceNs))
