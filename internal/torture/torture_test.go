@@ -21,7 +21,7 @@ var (
 	suiteList = flag.String("suites", "", "suites, separated by commas (default all)")
 	compilers = flag.String("compilers", "", "compilers, separated by commas (default all)")
 	levels    = flag.String("levels", "", "levels, separated by commas (default all)")
-	every     = flag.Int("every", 250, "take one case in so many")
+	every     = flag.Int("every", 400, "take one case in so many")
 	seed      = flag.String("seed", "braid", "chooses which")
 	jobs      = flag.Int("jobs", 2, "cases at the same time")
 	budget    = flag.Duration("for", 0, "begin no case later than this (0: do all)")
