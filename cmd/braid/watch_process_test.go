@@ -80,6 +80,29 @@ func TestWatchFork(t *testing.T) {
 	v.unharmed()
 }
 
+// One request for more programs than are written at a time gets a trace of each.
+func TestWatchFlushAll(t *testing.T) {
+	w := watch(t, watchFaults)
+	var all []*victim
+	for range 6 {
+		all = append(all, newVictim(t, 1, 100*time.Microsecond))
+	}
+	for _, v := range all {
+		w.has(t, v)
+	}
+	paths := strings.Fields(must(t, "flush", "--socket", w.socket))
+	if len(paths) != len(all) {
+		t.Errorf("%d traces of %d programs: %v", len(paths), len(all), paths)
+	}
+	for _, p := range paths {
+		threes(t, report(t, p))
+	}
+	w.ends(t)
+	for _, v := range all {
+		v.unharmed()
+	}
+}
+
 // A program that writes garbage into its own area neither harms the daemon nor another program's trace.
 func TestWatchHostile(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "hostile")

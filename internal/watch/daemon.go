@@ -67,6 +67,7 @@ type Daemon struct {
 	pending     map[int]*candidate // processes that may become targets
 	due         []due              // flushes that wait for their rule's settle time
 	writing     int
+	waiting     []waiting             // flushes for which there was no room when they came
 	flushing    bool                  // rings are about to be taken
 	triggers    map[string]*time.Time // when a rule fired last
 	unexplained []*retain.Entry       // traces whose summaries are to come; the first is being made
@@ -284,7 +285,8 @@ func (d *Daemon) look(now time.Time) {
 
 // waits reports whether a flush of the process is still to come.
 func (d *Daemon) waits(pid int) bool {
-	return slices.ContainsFunc(d.due, func(x due) bool { return x.pid == pid })
+	return slices.ContainsFunc(d.due, func(x due) bool { return x.pid == pid }) ||
+		slices.ContainsFunc(d.waiting, func(w waiting) bool { return w.t.pid == pid })
 }
 
 func (d *Daemon) forget(t *target) {
@@ -377,6 +379,8 @@ func (d *Daemon) close() error {
 			t.area.Close()
 		}
 	}
+	clear(d.targets) // a request that comes now must not look at areas that are closed
+	d.waiting = nil
 	for d.writing > 0 || len(d.unexplained) > 0 { // traces under way are finished
 		(<-d.requests)()
 	}

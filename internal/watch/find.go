@@ -75,10 +75,13 @@ func (d *Daemon) attach(pid int) {
 	areas, err := control.Attach(pid)
 	age := time.Since(c.since)
 	// Often while it starts, then at leisure: a program may load its first traced library late.
-	c.next = time.Now().Add(age / 4)
+	c.next = time.Now().Add(min(age/4, time.Second))
 	if errors.Is(err, control.ErrBusy) {
-		c.next = time.Now().Add(time.Second)
-		if !c.told {
+		for _, a := range areas {
+			a.Close()
+		}
+		// A child that was forked just now still maps its parent's.
+		if age > time.Second && !c.told {
 			c.told = true
 			d.log.Info("another braid is recording it", "pid", pid, "program", m.Name)
 		}

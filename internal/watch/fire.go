@@ -54,15 +54,38 @@ func (d *Daemon) flushDue(now time.Time) {
 	}
 }
 
-// flush copies what there is of a target, and has it written.
+// maxWaiting is how many flushes may wait until others are written.
+const maxWaiting = 64
+
+// waiting is a flush that waits. Its target goes on recording, and is kept if it ends.
+type waiting struct {
+	t      *target
+	tr     flushTrigger
+	answer chan<- ctl.Flushed
+}
+
+// flushWaiting flushes what has waited longest, if there is room now.
+func (d *Daemon) flushWaiting() {
+	if len(d.waiting) > 0 && d.writing < maxWriting {
+		w := d.waiting[0]
+		d.waiting = d.waiting[1:]
+		d.flush(w.t, w.tr, w.answer)
+	}
+}
+
+// flush copies what there is of a target, and has it written. The answer must have room: nobody may wait for it any more.
 func (d *Daemon) flush(t *target, tr flushTrigger, answer chan<- ctl.Flushed) {
 	f := ctl.Flushed{PID: t.pid, Name: t.name}
 	if d.writing >= maxWriting {
+		if len(d.waiting) < maxWaiting {
+			d.waiting = append(d.waiting, waiting{t, tr, answer})
+			return
+		}
 		d.skipped++
 		t.lost["flushes_skipped"]++
-		f.Error = fmt.Sprintf("%d traces are being written: this one was left out", d.writing)
+		f.Error = fmt.Sprintf("%d traces wait to be written: this one was left out", len(d.waiting))
 		if answer != nil {
-			go func() { answer <- f }()
+			answer <- f
 		}
 		return
 	}
@@ -101,6 +124,7 @@ func (d *Daemon) flush(t *target, tr flushTrigger, answer chan<- ctl.Flushed) {
 		d.requests <- func() {
 			d.writing--
 			t.writing--
+			defer d.flushWaiting()
 			if t.note = out.Error; out.Error != "" {
 				d.log.Warn("no trace", "pid", out.PID, "why", out.Error)
 				return

@@ -158,13 +158,14 @@ func (d *Daemon) Trigger(ctx context.Context, name string, s ctl.Selection, why 
 
 // fire flushes the selected targets and waits until their traces are written.
 func (d *Daemon) fire(ctx context.Context, name string, s ctl.Selection, why string) (out []ctl.Flushed, err error) {
-	answers := make(chan ctl.Flushed, 1)
+	var answers chan ctl.Flushed
 	n := 0
 	oerr := d.on(ctx, func() {
 		if d.store == nil {
 			err = errors.New("there is no output folder")
 			return
 		}
+		answers = make(chan ctl.Flushed, len(d.targets)) // nobody waits for who does not listen any more
 		err = d.selected(s, func(t *target) {
 			n++
 			d.flush(t, d.asked(name, t, why), answers)
