@@ -3,16 +3,21 @@ package docs_test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"unicode"
 
+	"braid/internal/ctl"
 	"braid/internal/doctor"
 	"braid/internal/kevent"
 	"braid/internal/report"
@@ -222,5 +227,52 @@ func TestFormat(t *testing.T) {
 	}
 	if kinds < 14 {
 		t.Errorf("only %d kinds of event", kinds)
+	}
+}
+
+func TestSocketFields(t *testing.T) {
+	page := pages(t)["socket.md"]
+	names := map[string]bool{}
+	for _, ty := range []reflect.Type{reflect.TypeFor[ctl.Request](), reflect.TypeFor[ctl.Selection](), reflect.TypeFor[ctl.Response]()} {
+		fields(ty, names)
+	}
+	if len(names) < 40 {
+		t.Fatalf("only %d fields", len(names))
+	}
+	for n := range names {
+		if !strings.Contains(page, "`"+n+"`") {
+			t.Errorf("socket.md does not describe %s", n)
+		}
+	}
+}
+
+// Every reason that package retain has for not keeping a trace is explained.
+func TestRetentionReasons(t *testing.T) {
+	page := pages(t)["retention.md"]
+	file, err := parser.ParseFile(token.NewFileSet(), "../internal/retain/types.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		v, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if ty, ok := v.Type.(*ast.Ident); !ok || ty.Name != "Reason" || len(v.Values) != 1 {
+			return true
+		}
+		reason, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Error(err)
+		}
+		reasons++
+		if !strings.Contains(page, "`"+reason+"`") {
+			t.Errorf("retention.md does not explain %s", reason)
+		}
+		return true
+	})
+	if reasons < 10 {
+		t.Errorf("only %d reasons were found", reasons)
 	}
 }
