@@ -26,7 +26,7 @@ func newWatch(st streams) *cobra.Command {
 	o := watchOptions{streams: st}
 	c := &cobra.Command{
 		Use:   "watch [options]",
-		Short: "Keep the last seconds, and write them out when something goes wrong",
+		Short: "Keep the last seconds, and write them out when something is wrong",
 		Long: `Watch programs that were built with "braid cc": keep the newest records of
 their threads and the kernel events of the last seconds, at hardly any cost, and
 write both to a trace when a trigger fires. Runs until Ctrl-C or SIGTERM, then
