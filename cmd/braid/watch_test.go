@@ -305,3 +305,35 @@ func TestWatchProgramAsks(t *testing.T) {
 		t.Errorf("%d traces, want one", len(traces))
 	}
 }
+
+// A method's slow calls fire, whichever way they are watched, and no fast ones. The trace has the call in it.
+func TestWatchMethod(t *testing.T) {
+	for _, via := range []string{"ring", "probe"} {
+		t.Run(via, func(t *testing.T) {
+			w := watch(t, "programs:\n  - {name: asks, threads: all, ring: 1M}\ntriggers:\n"+
+				"  - {name: late, method: {name: slow, longer: 50ms, via: "+via+"}, cooldown: 0s}\n"+
+				"  - {name: never, method: {name: step, longer: 50s, via: "+via+"}, cooldown: 0s}\n")
+			p := start(t, exec.Command(programs["asks"]))
+			pid := p.expect("main")
+			w.follows(t, pid, 1)
+			fmt.Fprintln(p.stdin, "step")
+			p.expect("ok")
+			w.follows(t, pid, 2)
+			for range 2 {
+				fmt.Fprintln(p.stdin, "slow")
+				p.expect("ok")
+				r := report(t, w.wrote(t))
+				if m := r.method(t, "slow"); m.Calls == 0 || m.Total.Wall < 50e6 {
+					t.Errorf("slow: %+v", m)
+				}
+			}
+			if code := p.end(); code != 0 {
+				t.Errorf("the program ended with %d", code)
+			}
+			w.ends(t)
+			if traces, _ := filepath.Glob(filepath.Join(w.dir, "0", "*", "*.braid")); len(traces) != 2 {
+				t.Errorf("%d traces, want two", len(traces))
+			}
+		})
+	}
+}

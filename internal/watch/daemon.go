@@ -66,6 +66,8 @@ type Daemon struct {
 	targets     map[int]*target
 	pending     map[int]*candidate // processes that may become targets
 	due         []due              // flushes that wait for their rule's settle time
+	probes      map[uint32]*probed // by the number that their events carry
+	nextProbe   uint32
 	writing     int
 	waiting     []waiting             // flushes for which there was no room when they came
 	flushing    bool                  // rings are about to be taken
@@ -97,7 +99,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Daemon{o: o, log: o.Log, began: time.Now(), engine: trigger.NewEngine(o.Config), files: capture.NewFiles(),
-		targets: map[int]*target{}, pending: map[int]*candidate{}, triggers: map[string]*time.Time{},
+		targets: map[int]*target{}, probes: map[uint32]*probed{}, pending: map[int]*candidate{}, triggers: map[string]*time.Time{},
 		requests: make(chan func()), seen: make(chan trigger.Observation, 64), over: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -291,6 +293,7 @@ func (d *Daemon) waits(pid int) bool {
 
 func (d *Daemon) forget(t *target) {
 	delete(d.targets, t.pid)
+	d.closeProbes(t)
 	if d.kernel != nil {
 		d.kernel.rec.RemoveTarget(t.pid)
 	}
@@ -336,6 +339,8 @@ func (d *Daemon) kernelSays(n notice) {
 				d.consider(pid)
 			}
 		}
+	case n.fired != nil && n.fired.What == kevent.LimitMethod:
+		d.probeSays(n)
 	case n.fired != nil:
 		kinds := [...]trigger.Kind{kevent.LimitRunQueue: trigger.RunQueue, kevent.LimitSleeping: trigger.OffCPU, kevent.LimitBlocked: trigger.OffCPU,
 			kevent.LimitBlockIO: trigger.BlockIO, kevent.LimitFsync: trigger.Fsync, kevent.LimitReclaim: trigger.Reclaim,

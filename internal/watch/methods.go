@@ -1,11 +1,11 @@
 package watch
 
 import (
+	"slices"
 	"time"
 
 	"braid/internal/counter"
 	"braid/internal/live"
-	"braid/internal/trigger"
 )
 
 // slotBudget is how many slots are decoded of one process at a look. At lookPeriod that is some 5 million a second, a few
@@ -14,12 +14,15 @@ const slotBudget = 1 << 20
 
 // watchMethods decides the rules on methods from what the target's threads have recorded since the last look.
 func (d *Daemon) watchMethods(t *target) {
-	if t.live == nil {
-		return
-	}
 	if n := len(t.proc.Modules); n != t.modules {
 		t.modules = n
-		t.live.SetModules(t.proc.Symbols())
+		d.openProbes(t)
+		if t.live != nil {
+			t.live.SetModules(t.proc.Symbols())
+		}
+	}
+	if t.live == nil {
+		return
 	}
 	t.following = t.following[:0]
 	for _, r := range t.rings {
@@ -41,7 +44,10 @@ func (d *Daemon) watchMethods(t *target) {
 
 // openLive prepares a target for the rules on methods, if there are any for it.
 func (d *Daemon) openLive(t *target) error {
-	watched := append(append([]*trigger.Condition(nil), t.needs.Ring...), t.needs.Probe...)
+	watched := t.needs.Ring
+	if d.kernel == nil { // then there are no probes
+		watched = append(slices.Clone(watched), t.needs.Probe...)
+	}
 	if len(watched) == 0 {
 		return nil
 	}

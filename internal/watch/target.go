@@ -39,7 +39,9 @@ type target struct {
 
 	live      *live.Process // nil: no rule is about its methods
 	following []live.Thread
-	modules   int // how many live knows
+	modules   int // how many live and the probes know
+	probes    []uint32
+	probedAt  map[uint64]bool // addresses of methods that were looked at
 
 	replaced bool      // it may have executed another program
 	left     time.Time // when it was found gone
@@ -96,7 +98,7 @@ const reclaimAfter = 2 * time.Second
 const choosePeriod = time.Second
 
 func newTarget(a *control.Area, o TargetOptions) *target {
-	t := &target{pid: a.Pid(), area: a, opts: o, proc: capture.NewProcess(a.Pid(), a.Parent()), lost: map[string]uint64{}, byTrigger: map[string]uint64{}, ran: map[int]string{}, uid: owner(a.Pid())}
+	t := &target{pid: a.Pid(), area: a, opts: o, proc: capture.NewProcess(a.Pid(), a.Parent()), lost: map[string]uint64{}, byTrigger: map[string]uint64{}, ran: map[int]string{}, probedAt: map[uint64]bool{}, uid: owner(a.Pid())}
 	t.name = t.proc.Info.Name
 	t.trigger, _, _, _, _ = a.Trigger()
 	policy := runtime.PolicyNone
