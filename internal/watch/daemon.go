@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -65,6 +66,7 @@ type Daemon struct {
 	clock       clock
 	targets     map[int]*target
 	pending     map[int]*candidate // processes that may become targets
+	refused     map[int]string     // why one that would be a target can't be
 	due         []due              // flushes that wait for their rule's settle time
 	probes      map[uint32]*probed // by the number that their events carry
 	nextProbe   uint32
@@ -99,7 +101,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Daemon{o: o, log: o.Log, began: time.Now(), engine: trigger.NewEngine(o.Config), files: capture.NewFiles(),
-		targets: map[int]*target{}, probes: map[uint32]*probed{}, pending: map[int]*candidate{}, triggers: map[string]*time.Time{},
+		targets: map[int]*target{}, probes: map[uint32]*probed{}, pending: map[int]*candidate{}, refused: map[int]string{}, triggers: map[string]*time.Time{},
 		requests: make(chan func()), seen: make(chan trigger.Observation, 64), over: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -235,6 +237,7 @@ func (d *Daemon) loop(ctx context.Context) {
 		if now.Sub(swept) >= sweepPeriod {
 			swept = now
 			d.store.Sweep(now)
+			maps.DeleteFunc(d.refused, func(pid int, _ string) bool { return capture.Gone(pid) })
 		}
 		d.flushDue(now)
 		if next := d.engine.Next(); next != 0 {

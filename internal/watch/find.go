@@ -90,7 +90,8 @@ func (d *Daemon) attach(pid int) {
 	if len(areas) == 0 {
 		if age > stubsPatience {
 			delete(d.pending, pid)
-			if !errors.Is(err, control.ErrNoStubs) {
+			if err != nil && !errors.Is(err, control.ErrNoStubs) && d.refused[pid] != err.Error() { // said once
+				d.refused[pid] = err.Error()
 				d.log.Warn("can't be watched", "pid", pid, "program", m.Name, "why", err)
 			}
 		}
@@ -101,7 +102,7 @@ func (d *Daemon) attach(pid int) {
 		a.Close() // a process maps one of its own; another is its parent's, which is about to go
 	}
 	t := newTarget(areas[0], optionsOf(program))
-	t.match = m
+	t.match, t.uid = m, m.UID
 	t.needs = d.o.Config.Needs(&m)
 	if err := d.openLive(t); err != nil {
 		d.log.Error("rules on methods", "pid", pid, "err", err)
@@ -145,7 +146,11 @@ func identify(pid int) (m trigger.Target, ok bool) {
 	if err != nil {
 		return m, false
 	}
-	m = trigger.Target{Pid: pid, Name: strings.TrimSuffix(string(comm), "\n"), UID: owner(pid)}
+	uid, ok := owner(pid)
+	if !ok {
+		return m, false // it has just ended
+	}
+	m = trigger.Target{Pid: pid, Name: strings.TrimSuffix(string(comm), "\n"), UID: uid}
 	if m.Exe, err = os.Readlink(dir + "exe"); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return m, false // a kernel thread has none
