@@ -152,7 +152,8 @@ func (p *Probe) attach(pid int, path string, places methodPlaces, programs map[s
 }
 
 // Close takes the breakpoints out of the process. Events that are in the ring already are still read. Closing twice, or
-// after the Recorder, does nothing.
+// after the Recorder, does nothing. The kernel waits for a while at each breakpoint, seconds in all on a busy machine, and
+// WatchMethod, Lost, Stop and Close of the Recorder wait with it.
 func (p *Probe) Close() error {
 	p.r.mu.Lock()
 	defer p.r.mu.Unlock()
