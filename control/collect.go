@@ -102,6 +102,11 @@ func (t *Thread) Collect(buf []uint64) (Segment, error) {
 	if t.swap.drained {
 		return t.nothing(), nil
 	}
+	if weak && !gone && t.area.over == 0 && c&runtime.CursorTag == runtime.CursorOn {
+		// What is seen of the cursor may be older than the request to stop, and then says nothing of how far it can get (C4).
+		t.settle(t.place(t.cur.ring, c), false)
+		c, _ = t.follow()
+	}
 	exact := gone || t.area.over != 0 || c&runtime.CursorTag != runtime.CursorOn
 	return t.copy(&t.cur, c, exact, 0, buf)
 }
@@ -122,10 +127,12 @@ func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (
 	}
 	deadline := time.Now().Add(settling)
 	missing := uint64(0)
-	if l == &t.cur { // of what was left, only a stub that a signal handler interrupted can be missing: see await
+	over := s.Gone || t.area.over != 0
+	t.settle(t.place(l.ring, c), over) // done as well may be older than what the cursor says
+	if l == &t.cur {                   // of what was left, only a stub that a signal handler interrupted can be missing: see await
 		missing = t.unwritten(l.ring, c, deadline) // before anything is copied
 	}
-	t.settle(t.place(l.ring, c), s.Gone || t.area.over != 0)
+	t.settle(t.place(l.ring, c), over)
 	wrapped, err := t.wrapped(l.ring, c)
 	if err != nil {
 		return s, err
@@ -137,19 +144,22 @@ func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (
 			s.Dropped = 4
 			size, from = size-4, pos+4
 		}
+	} else if beyond := pos + 4; !exact && beyond > l.slots() { // what it may still write goes over the end (C4)
+		from = beyond - l.slots()
+		size, s.Dropped = size-from, int(from)
 	}
 	s.Slots = fit(buf, size)
 	if err := t.area.mem.read(l.ring, from, s.Slots); err != nil {
 		return s, err
 	}
 	// A stub that a signal handler interrupted may have stored its done behind the handler's: then they are written.
-	if n := len(s.Slots); missing > 0 && (s.Gone || n == 0 || late(s.Slots) >= 0 || inline.Double(uint32(s.Slots[n-1]))) {
+	if n := len(s.Slots); missing > 0 && (s.Gone || n == 0 || late(s.Slots, wrapped) >= 0 || inline.Double(uint32(s.Slots[n-1]))) {
 		missing = min(missing, size)
 		size -= missing
 		s.Slots, s.DroppedNewest = s.Slots[:size], int(missing)
 	}
 	if exact {
-		if s.Late, err = t.await(l.ring, from, s.Slots, deadline); err != nil {
+		if s.Late, err = t.await(l.ring, from, s.Slots, wrapped, deadline); err != nil {
 			return s, err
 		}
 	}
@@ -159,7 +169,7 @@ func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (
 			end = t.area.over
 		}
 	}
-	s.Complete = !wrapped
+	s.Complete = !wrapped && s.Dropped == 0
 	s.Begin, s.End = l.start, max(l.start, end)
 	s.Anchors = l.place(l.anchors, from, size, wrapped)
 	return s, nil
@@ -188,9 +198,9 @@ func (t *Thread) wrapped(r ring, c uint64) (bool, error) {
 // await looks at the newest slots for one that a stub has reserved and not written because a signal handler interrupted
 // it, though the handler's own records are there; it reads them
 // again until the stub has come back, or the deadline is over. It reports whether there is still one.
-func (t *Thread) await(r ring, from uint64, slots []uint64, deadline time.Time) (bool, error) {
+func (t *Thread) await(r ring, from uint64, slots []uint64, wrapped bool, deadline time.Time) (bool, error) {
 	for {
-		i := late(slots)
+		i := late(slots, wrapped)
 		if i < 0 || t.Gone() || time.Now().After(deadline) {
 			return i >= 0, nil
 		}
@@ -202,9 +212,11 @@ func (t *Thread) await(r ring, from uint64, slots []uint64, deadline time.Time) 
 	}
 }
 
-// late returns the index of the newest slot that does not seem to be written: it is zero, or older than the record before
-// it, as what an earlier lap left is. It looks at no more than 1024 slots, and returns -1 if all seem to be written.
-func late(slots []uint64) int {
+// late returns the index of the newest slot that does not seem to be written: it is zero, or in a ring that has wrapped it
+// holds what an earlier lap left. That is older than the record before it, and than the oldest record by less than a
+// moment: a thread that has rested for half of 2^32 ticks seems to go back as well, but not to there. late looks at no
+// more than 1024 slots, and returns -1 if all seem to be written.
+func late(slots []uint64, wrapped bool) int {
 	const step = 256 // ticks that a record may claim to be earlier than the one before: reads of the counter are not in order
 	for i := len(slots) - 1; i >= 0 && i >= len(slots)-1024; {
 		before := i - 1
@@ -214,10 +226,23 @@ func late(slots []uint64) int {
 		if slots[i] == 0 {
 			return i
 		}
-		if before >= 0 && int32(uint32(slots[before]>>32)-uint32(slots[i]>>32)) > step {
+		at := uint32(slots[i] >> 32)
+		if wrapped && before >= 0 && int32(uint32(slots[before]>>32)-at) > step && lapBefore(slots[:i], at) {
 			return i
 		}
 		i = before
 	}
 	return -1
+}
+
+// lapBefore reports whether a time is shortly before that of the oldest record. The first slots may be half a record, with
+// no time.
+func lapBefore(slots []uint64, at uint32) bool {
+	const moment = 1 << 28 // ticks: 0.1 s, of 1.7 s that can be told apart
+	for _, v := range slots[:min(4, len(slots))] {
+		if uint32(v>>32)-at < moment {
+			return true
+		}
+	}
+	return false
 }

@@ -71,6 +71,16 @@ func (t *Thread) copyRunning(r ring, s seen, size uint64, buf []uint64) (slots [
 		return nil, 0, err
 	}
 	age := uint32(now) - uint32(newest>>32)
+	// If all but that record was overwritten, done is a little behind it.
+	limit := uint64(3)
+	if weak {
+		limit += unordered
+	}
+	if at, ok, _ := t.done(r, c); ok && !s.still {
+		if back := (s.end + 2*n - 1 - at) % n; back >= 1 && back <= limit {
+			return nil, 0, ErrLapped
+		}
+	}
 	if !s.still && (newest != slots[size-1] || now-s.at >= 1<<32 || uint64(age)+skew < now-s.at) {
 		return nil, 0, ErrLapped
 	}

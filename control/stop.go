@@ -57,19 +57,35 @@ func (t *Thread) settle(at place, gone bool) {
 	}
 }
 
-// settleAll is settle for threads that have been asked to stop, with one barrier, after a moment for their last records.
+// settleAll is settle for threads that have been asked to stop: one barrier for all, then a moment for their last records,
+// and another one if there were any.
 func settleAll(asked []*Thread) {
 	if !weak || len(asked) == 0 {
 		return
 	}
+	note := func(t *Thread) (moved bool) {
+		if c, ok := t.follow(); ok {
+			before := t.settled
+			t.settled = t.place(t.cur.ring, c)
+			return t.settled != before
+		}
+		return false
+	}
+	for _, t := range asked {
+		note(t)
+	}
+	barrier() // or done could be older than what the cursor says, and be taken for that of a stub that was interrupted
 	deadline := time.Now().Add(settling)
+	moved := false
 	for _, t := range asked {
 		if c, ok := t.follow(); ok {
 			t.unwritten(t.cur.ring, c, deadline)
-			t.settled = t.place(t.cur.ring, c)
 		}
+		moved = note(t) || moved
 	}
-	barrier()
+	if moved {
+		barrier()
+	}
 }
 
 // settleSwapped is settleAll for threads that have gone on to another ring: for the rings that they have left.
