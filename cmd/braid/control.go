@@ -79,9 +79,9 @@ func newTrigger(st streams) *cobra.Command {
 	var socket string
 	c := &cobra.Command{
 		Use: "trigger [options] [NAME [WHY...]]", Short: "Fire a trigger of braid watch",
-		Long: `Fire a trigger by its name in the configuration, as if its condition were met:
-its severity and its limits apply. Without a name, the trace is kept as one that
-was asked for.`,
+		Long: `Fire a trigger by its name in the configuration, at once: its severity and the
+limits on how many traces are kept apply, its cooldown does not. Without a name,
+the trace is kept as one that was asked for.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, why := "", ""
 			if len(args) > 0 {

@@ -337,3 +337,27 @@ func TestWatchMethod(t *testing.T) {
 		})
 	}
 }
+
+// What is turned off by hand stays off until it is turned on by hand.
+func TestWatchTurn(t *testing.T) {
+	p, pid, tids := serve(t, "target", 3)
+	w := watch(t, watchTarget)
+	w.follows(t, pid, 4)
+	must(t, "stop", "--socket", w.socket, "--thread", fmt.Sprint(tids[1]))
+	w.follows(t, pid, 3)
+	time.Sleep(2500 * time.Millisecond) // threads are chosen once a second
+	w.follows(t, pid, 3)
+	must(t, "start", "--socket", w.socket, "--thread", fmt.Sprint(tids[1]))
+	w.follows(t, pid, 4)
+	must(t, "stop", "--socket", w.socket)
+	w.follows(t, pid, 0)
+	must(t, "start", "--socket", w.socket)
+	w.follows(t, pid, 4)
+	for _, args := range [][]string{{"stop", "--thread", "nosuch"}, {"flush", "--name", "nosuch"}, {"trigger", "nosuch"}} {
+		if o := braid(t, append(args, "--socket", w.socket)...); o.code != 1 || !strings.Contains(o.stderr, "braid status") {
+			t.Errorf("%v ended with %d: %s", args, o.code, o.stderr)
+		}
+	}
+	w.ends(t)
+	p.unharmed()
+}

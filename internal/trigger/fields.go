@@ -12,7 +12,7 @@ const year = 366 * 24 * time.Hour
 var (
 	aPattern = texts("a pattern: text in which * stands for anything", `^[^\x00-\x1f]{1,512}$`)
 	aName    = texts("a name of letters, digits, - and _", `^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
-	aFolder  = texts("an absolute path", `^/[^\x00-\x1f]{0,1000}$`)
+	aFolder  = texts("an absolute path (with a / first)", `^/[^\x00-\x1f]{0,1000}$`)
 	aHost    = texts("HOST:PORT, such as 127.0.0.1:9464", `^(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9.-]{0,253}):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$`)
 	aSize    = sized("a size such as 512K, 8M, 1G or 2T", `^[1-9][0-9]{0,5}[KMGT]$`)
 	aRing    = sized("a ring's size: a power of two from 4K to 1G, such as 32M", `^((4|8|16|32|64|128|256|512)K|(1|2|4|8|16|32|64|128|256|512)M|1G)$`)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"time"
 
 	"braid/bpf"
@@ -70,6 +71,7 @@ type Daemon struct {
 	due         []due              // flushes that wait for their rule's settle time
 	probes      map[uint32]*probed // by the number that their events carry
 	nextProbe   uint32
+	closing     sync.WaitGroup // of probes
 	writing     int
 	waiting     []waiting             // flushes for which there was no room when they came
 	flushing    bool                  // rings are about to be taken
@@ -393,6 +395,7 @@ func (d *Daemon) close() error {
 		(<-d.requests)()
 	}
 	var errs []error
+	d.closing.Wait()
 	if d.kernel != nil {
 		errs = append(errs, d.kernel.close())
 	}

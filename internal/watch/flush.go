@@ -63,6 +63,9 @@ func (t *target) copyRings(j *job) {
 			t.takeOld(j, r)
 			continue
 		}
+		if !r.t.Recorded() { // it has a ring, and has reached no trace point since
+			continue
+		}
 		s, err := r.t.Snapshot(nil)
 		t.keep(j, r, s, err)
 	}

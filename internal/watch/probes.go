@@ -69,13 +69,22 @@ func (d *Daemon) probeSays(n notice) {
 		Condition: p.condition.ID, Subject: p.method, Value: float64(n.fired.Value)}))
 }
 
-// closeProbes takes a target's probes out.
+// closeProbes takes a target's probes out, beside the daemon's other work: the kernel waits at each, up to seconds in all.
 func (d *Daemon) closeProbes(t *target) {
+	var all []*bpf.Probe
 	for _, id := range t.probes {
-		if err := d.probes[id].probe.Close(); err != nil {
-			d.log.Warn("taking a probe out", "pid", t.pid, "err", err)
-		}
+		all = append(all, d.probes[id].probe)
 		delete(d.probes, id)
 	}
 	t.probes = nil
+	if len(all) == 0 {
+		return
+	}
+	d.closing.Go(func() {
+		for _, p := range all {
+			if err := p.Close(); err != nil {
+				d.log.Warn("taking a probe out", "pid", t.pid, "err", err)
+			}
+		}
+	})
 }

@@ -152,6 +152,8 @@ func (d *Daemon) Flush(ctx context.Context, s ctl.Selection, why string) ([]ctl.
 func (d *Daemon) Trigger(ctx context.Context, name string, s ctl.Selection, why string) ([]ctl.Flushed, error) {
 	if name == "" {
 		name = "socket"
+	} else if !known(d.o.Config, name) {
+		return nil, fmt.Errorf("no trigger %q: %w; braid status lists them", name, ctl.ErrNotFound)
 	}
 	return d.fire(ctx, name, s, why)
 }

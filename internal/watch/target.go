@@ -34,8 +34,9 @@ type target struct {
 
 	match  trigger.Target // as the configuration knows it
 	needs  trigger.Needs
-	ended  []*ring // of threads that have ended, for what may still be asked of them
-	halted bool    // turned off by a request
+	ended  []*ring  // of threads that have ended, for what may still be asked of them
+	halted bool     // turned off by a request
+	off    []string // threads that were: ids and patterns of names
 
 	live      *live.Process // nil: no rule is about its methods
 	following []live.Thread
@@ -98,7 +99,7 @@ const reclaimAfter = 2 * time.Second
 const choosePeriod = time.Second
 
 func newTarget(a *control.Area, o TargetOptions) *target {
-	t := &target{pid: a.Pid(), area: a, opts: o, proc: capture.NewProcess(a.Pid(), a.Parent()), lost: map[string]uint64{}, byTrigger: map[string]uint64{}, ran: map[int]string{}, probedAt: map[uint64]bool{}, uid: owner(a.Pid())}
+	t := &target{pid: a.Pid(), area: a, opts: o, proc: capture.NewProcess(a.Pid(), a.Parent()), lost: map[string]uint64{}, byTrigger: map[string]uint64{}, ran: map[int]string{}, probedAt: map[uint64]bool{}}
 	t.name = t.proc.Info.Name
 	t.trigger, _, _, _, _ = a.Trigger()
 	policy := runtime.PolicyNone
@@ -117,22 +118,21 @@ func newTarget(a *control.Area, o TargetOptions) *target {
 	return t
 }
 
-// owner is the user id that a process runs under, or that of nobody if that can't be told.
-func owner(pid int) int {
+// owner is the effective user id that a process runs under. False: it is gone.
+func owner(pid int) (uid int, ok bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
-		return 65534
+		return 0, false
 	}
 	for line := range strings.Lines(string(b)) {
 		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
 			if f := strings.Fields(ids); len(f) > 1 {
-				if uid, err := strconv.Atoi(f[1]); err == nil { // the effective one
-					return uid
-				}
+				uid, err := strconv.Atoi(f[1])
+				return uid, err == nil
 			}
 		}
 	}
-	return 65534
+	return 0, false
 }
 
 func (t *target) ringOf(th *control.Thread) *ring {
@@ -157,6 +157,8 @@ func (t *target) rank(th *control.Thread, name string) int {
 		return rankNone
 	}
 	switch {
+	case matches(t.off, th.Tid, name):
+		return rankNone
 	case matches(t.opts.Threads, th.Tid, name):
 		return rankNamed
 	case t.opts.Main && th.Tid == t.pid:
@@ -270,6 +272,25 @@ func (t *target) choose(threads []*control.Thread, now time.Time) {
 		}
 	}
 	t.ran = ran
+	t.give(waiting, now)
+	for len(t.rings) > t.opts.Rings {
+		t.drop(t.leastUsed())
+	}
+}
+
+// grant gives rings to threads, as far as there are any.
+func (t *target) grant(threads []*control.Thread, now time.Time) {
+	var waiting []*ring
+	for _, th := range threads {
+		if !slices.Contains(t.leaving, th) {
+			waiting = append(waiting, t.ringOf(th))
+		}
+	}
+	t.give(waiting, now)
+}
+
+// give gives rings to those that wait, the most important first. One that has rested gives way to one of the same rank.
+func (t *target) give(waiting []*ring, now time.Time) {
 	slices.SortStableFunc(waiting, func(a, b *ring) int { return cmp.Compare(a.rank, b.rank) })
 	for _, w := range waiting {
 		if len(t.rings) >= t.opts.Rings {
@@ -282,9 +303,6 @@ func (t *target) choose(threads []*control.Thread, now time.Time) {
 		w.t.Start()
 		t.starts++
 		t.rings = append(t.rings, w)
-	}
-	for len(t.rings) > t.opts.Rings {
-		t.drop(t.leastUsed())
 	}
 }
 
@@ -324,12 +342,17 @@ func (t *target) turn(thread string, on bool) (n int) {
 	if t.gone {
 		return 0
 	}
-	if thread == "" {
+	pick := []string{thread}
+	switch {
+	case thread == "":
 		t.halted = !on
-	}
-	var pick []string
-	if thread != "" {
-		pick = []string{thread}
+		if on {
+			t.off = nil
+		}
+	case on:
+		t.off = slices.DeleteFunc(t.off, func(p string) bool { return p == thread })
+	case !slices.Contains(t.off, thread):
+		t.off = append(t.off, thread)
 	}
 	if !on {
 		for _, r := range slices.Clone(t.rings) {
@@ -340,18 +363,18 @@ func (t *target) turn(thread string, on bool) (n int) {
 		}
 		return n
 	}
+	var all []*control.Thread
 	for _, th := range t.area.Threads() {
 		name := th.Name()
-		if th.On() || thread == "" && t.rank(th, name) == rankNone || thread != "" && !matches(pick, th.Tid, name) {
+		if thread != "" && !matches(pick, th.Tid, name) || t.rank(th, name) == rankNone {
 			continue
 		}
-		if len(t.rings) < t.opts.Rings || thread != "" {
-			th.Start()
-			t.starts++
-			n++
-			t.rings = append(t.rings, t.ringOf(th))
+		n++
+		if !th.On() {
+			all = append(all, th)
 		}
 	}
+	t.grant(all, time.Now()) // those that are still turning themselves off get theirs at the next choice
 	return n
 }
 

@@ -2,7 +2,7 @@ package watch
 
 import (
 	"os"
-	"path"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -49,12 +49,7 @@ func (d *Daemon) signalled(s os.Signal) {
 	}
 }
 
-// known reports whether a rule has the name.
+// known reports whether the configuration has a rule of the name.
 func known(c *trigger.Config, name string) bool {
-	for _, r := range c.Rules {
-		if ok, _ := path.Match(name, r.Name); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Rules, func(r *trigger.Rule) bool { return r.Name == name })
 }
