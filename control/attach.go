@@ -29,13 +29,16 @@ func Attach(pid int) ([]*Area, error) {
 	var out []*Area
 	done := map[string]bool{}
 	sc := bufio.NewScanner(maps)
-	for sc.Scan() {
+	for end := ""; sc.Scan(); {
 		f := strings.Fields(sc.Text())
-		if len(f) < 6 || f[5] != runtime.MemoryName || !strings.HasPrefix(f[1], "rw-s") {
+		from, to, _ := strings.Cut(f[0], "-")
+		first := from != end // an area is several mappings, one behind the other
+		if end = ""; len(f) < 6 || f[5] != runtime.MemoryName {
 			continue
 		}
+		end = to
 		off, err := strconv.ParseInt(f[2], 16, 64)
-		if err != nil || off%runtime.NarrowStride != 0 || done[f[2]+f[4]] {
+		if err != nil || !strings.HasPrefix(f[1], "rw-s") || !begins(off, first) || done[f[2]+f[4]] {
 			continue
 		}
 		done[f[2]+f[4]] = true
@@ -61,6 +64,15 @@ func Attach(pid int) ([]*Area, error) {
 		return nil, fmt.Errorf("process %d: %w", pid, ErrNoStubs)
 	}
 	return out, nil
+}
+
+// begins reports whether a mapping of a memory file from off on, which is or is not the first of several that lie one behind
+// the other, may be the beginning of an area. A ring may lie at any multiple of its size.
+func begins(off int64, first bool) bool {
+	if off >= runtime.AreaFirst {
+		return (off-runtime.AreaFirst)%runtime.AreaStride == 0
+	}
+	return off == 0 || first && off%runtime.NarrowStride == 0
 }
 
 // openMapping opens the memory file behind a mapping: through map_files, which needs CAP_SYS_ADMIN or

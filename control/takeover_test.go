@@ -187,3 +187,36 @@ func TestAsked(t *testing.T) {
 		t.Error("a thread that the recorder has stopped has turned itself on")
 	}
 }
+
+// TestStartedByItself has a thread whose ring has wrapped turn itself off and on again. What it records then is not taken for
+// what an earlier lap left.
+func TestStartedByItself(t *testing.T) {
+	p := start(t, build(t, "asks"), "")
+	a := attach(t, p, runtime.PolicyNone, 4096, 0)
+	tell := func(what string) {
+		t.Helper()
+		if _, err := p.in.Write([]byte(what)); err != nil {
+			t.Fatal(err)
+		}
+		for range what {
+			if _, err := p.out.Read(make([]byte, 4)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tell("o")
+	for range 600 { // two slots each, in 512
+		tell("t")
+	}
+	tell("foo")
+	StopAll([]*Area{a}, 0)
+	tell("t")
+	th := a.Threads()[0]
+	s, err := th.Collect(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Slots) != 2+2+1 || !s.Complete || !s.Exact { // the stop is answered by an entry
+		t.Errorf("%d slots, complete %v, exact %v; want 5 of a ring that was begun anew", len(s.Slots), s.Complete, s.Exact)
+	}
+}

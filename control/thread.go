@@ -92,25 +92,38 @@ func (t *Thread) Asked() int {
 // Start makes a registered thread that is off take a ring at its next trace point and record from there on. What was
 // recorded before is forgotten.
 func (t *Thread) Start() {
-	if atomic.LoadUint64(&t.block.Cursor)&runtime.CursorTag != runtime.CursorOff {
+	c := atomic.LoadUint64(&t.block.Cursor)
+	if c&runtime.CursorTag != runtime.CursorOff || !t.forget() {
 		return // C1
 	}
-	t.forget()
 	t.begun = counter.Now()
-	atomic.StoreUint64(&t.block.Start, 0) // until the thread itself has started
 	atomic.StoreUint32(&t.block.Want, 1)
-	atomic.StoreUint64(&t.block.Cursor, runtime.CursorAttend)
+	atomic.OrUint64(&t.block.Mask, runtime.MaskStop) // it has answered what it was asked for (C5)
+	// Unless it has just started by itself.
+	atomic.CompareAndSwapUint64(&t.block.Cursor, c, runtime.CursorAttend)
 }
 
-// forget gives the memory of all rings of a thread that is off back. They stay its own.
-func (t *Thread) forget() {
-	for _, r := range t.named() {
+// forget gives the memory of all rings of a thread that is off back. They stay its own. It reports false, and does nothing,
+// if the block has gone to another thread since (C15).
+func (t *Thread) forget() bool {
+	named := t.named()
+	if !t.has() {
+		return false
+	}
+	for _, r := range named { // of this thread: another's would have been stored after its number
 		t.own(r)
 	}
 	for _, r := range t.rings {
 		t.area.mem.clear(r)
 	}
 	t.cur, t.old, t.swap, t.tail, t.meter, t.stopping = lane{}, lane{}, swap{}, tail{}, meter{}, false
+	return true
+}
+
+// has reports whether the block is still this thread's.
+func (t *Thread) has() bool {
+	s := atomic.LoadUint32(&t.block.State)
+	return (s == runtime.StateReady || s == runtime.StateExiting) && atomic.LoadUint32(&t.block.Uses) == t.uses
 }
 
 // Name returns the thread's name: what /proc says, or for a thread that is gone what it was when it ended. A thread that
@@ -184,12 +197,23 @@ func (t *Thread) Note() {
 // Release gives the memory of both rings back, and the block as well if the thread is gone (C6). What the thread recorded
 // is forgotten. A thread that has not answered a request to stop may still write one page when it wakes.
 func (t *Thread) Release() {
-	t.forget()
-	atomic.StoreUint64(&t.block.Start, 0)
-	if t.area.over != 0 || t.Gone() {
-		atomic.StoreUint64(&t.block.PrevCursor, 0) // its records are not the next thread's
-		atomic.StoreUint64(&t.block.Cursor, runtime.CursorOff)
-		atomic.StoreUint32(&t.block.State, runtime.StateFree)
-		delete(t.area.threads, t.index)
+	if !t.forget() {
+		return
 	}
+	start := atomic.LoadUint64(&t.block.Start)
+	gone := t.area.over != 0 || t.Gone()
+	if !t.has() { // it has ended meanwhile, and freed the block itself
+		return
+	}
+	if !gone {
+		if atomic.LoadUint64(&t.block.Cursor)&runtime.CursorTag != runtime.CursorOn { // or it has started by itself
+			atomic.CompareAndSwapUint64(&t.block.Start, start, 0)
+		}
+		return
+	}
+	atomic.StoreUint64(&t.block.Start, 0)
+	atomic.StoreUint64(&t.block.PrevCursor, 0) // its records are not the next thread's
+	atomic.StoreUint64(&t.block.Cursor, runtime.CursorOff)
+	atomic.StoreUint32(&t.block.State, runtime.StateFree)
+	delete(t.area.threads, t.index)
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,13 +21,16 @@ type target struct {
 
 var everyMode = []string{"-static", "-static-pie", "-pie -fPIE", "-no-pie", "shared"}
 
+// small limits the size of files and so that of an area, to 2 GiB: an emulator takes seconds to move one of 64 GiB.
+var small = slices.Clip([]string{"prlimit", "--fsize=34359738368"})
+
 var targets = []target{
 	{"amd64", [][]string{{"gcc"}, {"clang-19", "-fuse-ld=lld-19"}, {"gcc", "-fcf-protection=full", "-Wl,-z,ibt,-z,shstk"}},
 		[][]string{{}}, everyMode, nil, nil},
 	{"arm64", [][]string{{"aarch64-linux-gnu-gcc"}, {"clang-19", "--target=aarch64-linux-gnu", "-fuse-ld=lld-19"},
 		{"aarch64-linux-gnu-gcc", "-mbranch-protection=standard"}},
-		[][]string{{"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu", "cortex-a57"},
-			{"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu", "max,sve-default-vector-length=64"}}, everyMode, nil, nil},
+		[][]string{append(small, "qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu", "cortex-a57"),
+			append(small, "qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu", "max,sve-default-vector-length=64")}, everyMode, nil, nil},
 	{"arm", [][]string{{"arm-linux-gnueabihf-gcc", "-marm"}, {"arm-linux-gnueabihf-gcc", "-mthumb"},
 		{"clang-19", "--target=armv7a-linux-gnueabihf", "-fuse-ld=lld-19"}},
 		[][]string{{"qemu-arm", "-L", "/usr/arm-linux-gnueabihf"}},

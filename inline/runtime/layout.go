@@ -73,7 +73,8 @@ type Block struct {
 	Swaps                        uint32
 	API                          uint32
 
-	Reserved [7]uint64
+	Opened   uint64
+	Reserved [6]uint64
 }
 
 // Module mirrors struct braid_module.

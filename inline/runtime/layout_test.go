@@ -30,7 +30,7 @@ P(sizeof(struct braid_session)); P(offsetof(struct braid_session, policy)); P(of
 P(BRAID_AREA_FIRST); P(BRAID_NARROW_STRIDE); P(BRAID_NARROW_MAX); P(sizeof(struct braid_session)); P(offsetof(struct braid_header, parked));
 P(BRAID_ON); P(BRAID_ATTEND); P(BRAID_TAG); P(BRAID_API_OFF); P(offsetof(struct braid_block, next_addr));
 P(offsetof(struct braid_block, prev_addr)); P(offsetof(struct braid_block, prev_cursor)); P(offsetof(struct braid_block, prev_start));
-P(offsetof(struct braid_block, prev_end)); P(offsetof(struct braid_block, swaps)); P(offsetof(struct braid_block, api));
+P(offsetof(struct braid_block, prev_end)); P(offsetof(struct braid_block, swaps)); P(offsetof(struct braid_block, api)); P(offsetof(struct braid_block, opened));
 P(offsetof(struct braid_header, trigger_seq)); P(offsetof(struct braid_header, trigger_lock)); P(offsetof(struct braid_header, trigger_tid));
 P(offsetof(struct braid_header, trigger_at)); P(offsetof(struct braid_header, trigger_lost)); P(offsetof(struct braid_header, trigger_why));
 P(offsetof(struct braid_session, narrow_next)); P(offsetof(struct braid_session, area_first)); P(offsetof(struct braid_session, narrow_max));
@@ -48,7 +48,7 @@ return 0; }
 		AreaFirst, NarrowStride, NarrowMax, uint64(unsafe.Sizeof(s)), uint64(unsafe.Offsetof(h.Parked)),
 		CursorOn, CursorAttend, CursorTag, uint64(APIOff), uint64(unsafe.Offsetof(b.NextAddr)),
 		uint64(unsafe.Offsetof(b.PrevAddr)), uint64(unsafe.Offsetof(b.PrevCursor)), uint64(unsafe.Offsetof(b.PrevStart)),
-		uint64(unsafe.Offsetof(b.PrevEnd)), uint64(unsafe.Offsetof(b.Swaps)), uint64(unsafe.Offsetof(b.API)),
+		uint64(unsafe.Offsetof(b.PrevEnd)), uint64(unsafe.Offsetof(b.Swaps)), uint64(unsafe.Offsetof(b.API)), uint64(unsafe.Offsetof(b.Opened)),
 		uint64(unsafe.Offsetof(h.TriggerSeq)), uint64(unsafe.Offsetof(h.TriggerLock)), uint64(unsafe.Offsetof(h.TriggerTid)),
 		uint64(unsafe.Offsetof(h.TriggerAt)), uint64(unsafe.Offsetof(h.TriggerLost)), uint64(unsafe.Offsetof(h.TriggerWhy)),
 		uint64(unsafe.Offsetof(s.NarrowNext)), uint64(unsafe.Offsetof(s.AreaFirst)), uint64(unsafe.Offsetof(s.NarrowMax))}

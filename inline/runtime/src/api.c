@@ -4,13 +4,16 @@
 
 static int armed(struct braid_header *h) { return __atomic_load_n(&h->armed, __ATOMIC_ACQUIRE) != 0; }
 
-/* Turns the calling thread off, where it stands. */
-static void leave(struct braid_block *b)
+/* Empties the ring of a thread that is off and is to start by itself. The recorder tells by its last slot whether it has
+ * wrapped, so that is 0 also where the kernel does not give memory back. */
+static void clear_ring(struct braid_block *b)
 {
-	braid_u64 c = __atomic_load_n(&b->cursor, __ATOMIC_ACQUIRE);
-	while ((c & BRAID_TAG) != BRAID_OFF &&
-	       !__atomic_compare_exchange_n(&b->cursor, &c, c & ~BRAID_TAG, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		;
+	if (!b->ring_addr)
+		return;
+	sys(SYS_madvise, (word)b->ring_addr, (size_t)b->ring_bytes, MADV_REMOVE);
+	volatile braid_u64 *last = (volatile braid_u64 *)(word)(b->ring_addr + b->ring_bytes - 8);
+	if (*last)
+		*last = 0;
 }
 
 HIDDEN int __braid_api_thread(int on)
@@ -26,11 +29,12 @@ HIDDEN int __braid_api_thread(int on)
 	} else {
 		__atomic_store_n(&b->api, api, __ATOMIC_RELEASE);
 		if (!on) {
-			leave(b);
+			__braid_leave(b);
 		} else {
 			braid_u64 c = __atomic_load_n(&b->cursor, __ATOMIC_ACQUIRE);
 			braid_u64 mask = __atomic_load_n(&b->mask, __ATOMIC_ACQUIRE);
 			if ((c & BRAID_TAG) == BRAID_OFF && mask & 1 && armed(h)) { /* not while the recorder wants it off */
+				clear_ring(b);
 				__atomic_store_n(&b->want, 1, __ATOMIC_RELEASE);
 				__braid_start(h, b, c, mask);
 			}

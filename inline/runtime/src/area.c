@@ -12,14 +12,24 @@ static braid_u64 span(void)
 	return want & ~0xffffull;
 }
 
+HIDDEN int __braid_open_memory(braid_u64 addr, braid_u64 bytes)
+{
+	return !failed(sys(SYS_mprotect, (word)addr, (size_t)bytes, PROT_RW));
+}
+
+/* Most of an area can't be accessed: whatever reads all memory that a process may read (a leak check, a dump) would
+ * have the kernel make every page of it. The header's part is opened here, a ring before it is used (rings.c). */
 static struct braid_header *map(int fd, braid_u64 off, braid_u64 *bytes)
 {
 	for (; *bytes >= BRAID_RINGS_OFF + (2 << 20); *bytes = *bytes / 2 & ~0xffffull) {
-		long p = sys6(SYS_mmap, 0, *bytes, PROT_RW, MAP_SHARED | MAP_NORESERVE, fd, map_offset(off));
-		if (!failed(p)) {
-			sys(SYS_madvise, p, *bytes, MADV_DONTDUMP);
+		long p = sys6(SYS_mmap, 0, *bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, map_offset(off));
+		if (failed(p))
+			continue;
+		sys(SYS_madvise, p, *bytes, MADV_DONTDUMP);
+		if (__braid_open_memory(address((void *)p), BRAID_RINGS_OFF))
 			return (struct braid_header *)p;
-		}
+		sys(SYS_munmap, p, *bytes, 0);
+		return 0;
 	}
 	return 0;
 }
@@ -108,11 +118,20 @@ static void detach(struct braid_header *h, braid_u64 bytes)
 #endif
 }
 
-HIDDEN void __braid_forked(void)
+/* Moves a new area to where the old one is. It is at least two mappings, and mremap may take one at a time: at first the
+ * header's part, in which no thread is on. Signals are blocked by the caller: a trace point in a handler would find the old
+ * memory gone and the new one not there yet, if only between two steps of the kernel's. */
+static int move(struct braid_header *h, struct braid_header *old, braid_u64 bytes)
 {
-	struct braid_header *old = __braid_area, *h;
-	if (!old || old->pid == (braid_u32)sys(SYS_getpid, 0, 0, 0))
-		return; /* another copy's handler has been here */
+	for (braid_u64 from = 0, n = BRAID_RINGS_OFF; from < bytes; from += n, n = bytes - from)
+		if (failed(sys6(SYS_mremap, (long)h + from, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, (long)old + from, 0)))
+			return 0;
+	return 1;
+}
+
+static void make_anew(struct braid_header *old)
+{
+	struct braid_header *h;
 	braid_u64 bytes = __braid_bytes; /* the recorder may have given a dead parent's memory back */
 	braid_u32 mine = BRAID_BLOCK_MAX;
 #ifndef BRAID_WORD
@@ -144,7 +163,7 @@ HIDDEN void __braid_forked(void)
 	copy(modules(h), modules(old), h->module_used * sizeof(struct braid_module));
 	int was_on = mine < BRAID_BLOCK_MAX && blocks(old)[mine].want;
 	braid_u32 api = mine < BRAID_BLOCK_MAX ? blocks(old)[mine].api : BRAID_API_NONE;
-	if (failed(sys6(SYS_mremap, (long)h, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (long)old, 0))) {
+	if (!move(h, old, bytes)) {
 		sys(SYS_munmap, h, bytes, 0);
 		detach(old, bytes);
 		return;
@@ -156,10 +175,20 @@ HIDDEN void __braid_forked(void)
 		b->state = BRAID_CLAIMING;
 		h->block_used = mine + 1;
 		__braid_fill(h, b, h->pid);
-		b->want |= was_on;
+		b->want = (b->want | was_on) && h->armed;
 		b->api = api;
 		__braid_start(h, b, BRAID_OFF, b->mask);
 		__atomic_store_n(&b->state, BRAID_READY, __ATOMIC_RELEASE);
 	}
 	__braid_open_area(h);
+}
+
+HIDDEN void __braid_forked(void)
+{
+	struct braid_header *h = __braid_area;
+	if (!h || h->pid == (braid_u32)sys(SYS_getpid, 0, 0, 0))
+		return; /* another copy's handler has been here */
+	braid_u64 signals = block_signals();
+	make_anew(h);
+	unblock_signals(signals);
 }

@@ -92,7 +92,8 @@ struct braid_block {
 	braid_u64 prev_end;    /* counter at the swap */
 	braid_u32 swaps;       /* since the thread has this block */
 	braid_u32 api;         /* BRAID_API_*, what the program has asked for this thread */
-	braid_u64 reserved[7];
+	braid_u64 opened;      /* by the program: a ring besides ring_addr that is known to be accessible */
+	braid_u64 reserved[6];
 };
 
 /* What a thread has asked for itself (include/braid.h). */
@@ -126,7 +127,7 @@ struct braid_header {
 	braid_u32 module_used;
 	braid_u64 ring_next;   /* offset behind the last ring */
 	braid_u64 lost_threads; /* threads that found no free block */
-	braid_u64 lost_rings;  /* threads that found no room for a ring */
+	braid_u64 lost_rings;  /* times that a thread found no room for a ring, or could not make it accessible */
 	braid_u64 lost_modules;
 	braid_u32 session_fd_closed;
 	braid_u32 parent;      /* pid of the process that this one was forked from under trace, or 0 */

@@ -3,21 +3,24 @@
 #include "runtime.h"
 
 /* Finds room for the calling thread's ring: a multiple of its size, with the bit above it clear. In a 32-bit program a
- * ring takes at most a 16th of the room that is left, so that there is some for every thread. */
+ * ring takes at most a 16th of the room that is left, so that there is some for every thread. A block that has a ring keeps
+ * it, whatever size is asked for now: a stub that a signal handler has interrupted may be about to find the second slot of
+ * its record by a mask that it loads again. */
 static int make_ring(struct braid_header *h, struct braid_block *b)
 {
+	if (b->ring_addr)
+		return 1;
 	braid_u64 s = h->ring_bytes;
 	if (s < 4096 || s & (s - 1))
 		return 0;
 	if (NARROW)
 		for (braid_u64 room = h->bytes - h->ring_next; s > 64 << 10 && s > room / 16;)
 			s /= 2;
-	if (b->ring_addr && b->ring_bytes == s)
-		return 1;
 	braid_u64 next = __atomic_load_n(&h->ring_next, __ATOMIC_RELAXED), off;
 	do {
 		off = ((h->base + next + 2 * s - 1) & ~(2 * s - 1)) - h->base;
-		if (off + s > h->bytes || off + s < off) {
+		/* Opened before it is taken, so that a failure costs no room. If another takes it, it is opened for that one. */
+		if (off + s > h->bytes || off + s < off || !__braid_open_memory(h->base + off, s)) {
 			__atomic_fetch_add(&h->lost_rings, 1, __ATOMIC_RELAXED);
 			return 0;
 		}
@@ -53,14 +56,23 @@ HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b, braid_u
 		return;
 	}
 	__braid_put_next_away(b);
-	b->start = braid_counter();
+	braid_u64 start = b->start = braid_counter();
 	b->done = 0;
-	exchange(&b->cursor, cursor, b->ring_addr | BRAID_ON);
+	if (exchange(&b->cursor, cursor, b->ring_addr | BRAID_ON))
+		b->start = start; /* if it was stopped, released and started again just before, it is 0 */
+}
+
+/* Turns the calling thread off, where it stands. */
+HIDDEN void __braid_leave(struct braid_block *b)
+{
+	braid_u64 c = __atomic_load_n(&b->cursor, __ATOMIC_ACQUIRE);
+	while ((c & BRAID_TAG) != BRAID_OFF && !exchange(&b->cursor, c, c & ~BRAID_TAG))
+		c = __atomic_load_n(&b->cursor, __ATOMIC_ACQUIRE);
 }
 
 /* Answers a request to go on in the next ring: the cursor is where this one ends, and attends. A stop may overtake it, by
  * clearing the rest of the mask's low bits or by turning the cursor off. Then this ring stays the thread's. */
-HIDDEN void __braid_swap(struct braid_block *b, braid_u64 cursor)
+HIDDEN void __braid_swap(struct braid_header *h, struct braid_block *b, braid_u64 cursor)
 {
 	braid_u64 mask = __atomic_load_n(&b->mask, __ATOMIC_ACQUIRE), end = cursor & ~BRAID_TAG;
 	braid_u64 addr = __atomic_load_n(&b->next_addr, __ATOMIC_ACQUIRE), bytes = b->next_bytes, off = b->next_off;
@@ -68,10 +80,16 @@ HIDDEN void __braid_swap(struct braid_block *b, braid_u64 cursor)
 		exchange(&b->cursor, cursor, end | BRAID_OFF);
 		return;
 	}
-	if (!addr || bytes != b->ring_bytes) { /* no such ring: on in this one */
+	int there = addr && bytes == b->ring_bytes;
+	if (there && addr != b->opened && !__braid_open_memory(addr, bytes)) { /* the recorder has made it */
+		__atomic_fetch_add(&h->lost_rings, 1, __ATOMIC_RELAXED);
+		there = 0;
+	}
+	if (!there) { /* no such ring: on in this one */
 		exchange(&b->cursor, cursor, end | BRAID_ON);
 		return;
 	}
+	b->opened = b->ring_addr; /* the next swap is to go back to it */
 	b->prev_bytes = b->ring_bytes;
 	b->prev_off = b->ring_off;
 	b->prev_cursor = end;

@@ -43,6 +43,7 @@ extern HIDDEN unsigned long __braid_hwcap; /* which vector registers the slow pa
 /* ---- area.c ---- */
 
 HIDDEN struct braid_header *__braid_make_area(void);
+HIDDEN int __braid_open_memory(braid_u64 addr, braid_u64 bytes); /* of the area; whether it can be accessed now */
 HIDDEN void __braid_open_area(struct braid_header *h);
 HIDDEN void __braid_forked(void);
 
@@ -69,7 +70,8 @@ HIDDEN void __braid_thread_exit(void *block);
 
 HIDDEN void __braid_put_next_away(struct braid_block *b);
 HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b, braid_u64 cursor, braid_u64 mask);
-HIDDEN void __braid_swap(struct braid_block *b, braid_u64 cursor);
+HIDDEN void __braid_leave(struct braid_block *b);
+HIDDEN void __braid_swap(struct braid_header *h, struct braid_block *b, braid_u64 cursor);
 
 /* ---- api.c; the linker sees them ---- */
 

@@ -6,7 +6,7 @@
 #include "arena.h"
 
 #if defined(__x86_64__)
-enum { SYS_mmap = 9, SYS_munmap = 11, SYS_sigprocmask = 14, SYS_mremap = 25, SYS_madvise = 28,
+enum { SYS_mmap = 9, SYS_mprotect = 10, SYS_munmap = 11, SYS_sigprocmask = 14, SYS_mremap = 25, SYS_madvise = 28,
        SYS_getpid = 39, SYS_fcntl = 72, SYS_ftruncate = 77, SYS_getcwd = 79, SYS_gettid = 186, SYS_prctl = 157,
        SYS_close = 3, SYS_openat = 257, SYS_readlinkat = 267, SYS_prlimit = 302, SYS_memfd_create = 319 };
 
@@ -39,7 +39,7 @@ static inline braid_u64 braid_thread_pointer(void)
 	return p;
 }
 #elif defined(__aarch64__)
-enum { SYS_mmap = 222, SYS_munmap = 215, SYS_sigprocmask = 135, SYS_mremap = 216, SYS_madvise = 233,
+enum { SYS_mmap = 222, SYS_mprotect = 226, SYS_munmap = 215, SYS_sigprocmask = 135, SYS_mremap = 216, SYS_madvise = 233,
        SYS_getpid = 172, SYS_fcntl = 25, SYS_ftruncate = 46, SYS_getcwd = 17, SYS_gettid = 178, SYS_prctl = 167,
        SYS_close = 57, SYS_openat = 56, SYS_readlinkat = 78, SYS_prlimit = 261, SYS_memfd_create = 279 };
 
@@ -78,7 +78,7 @@ static inline braid_u64 braid_thread_pointer(void)
 }
 #elif defined(__arm__)
 /* EABI. mmap2 counts 4096-byte pages (arch/arm/mm, arch/arm64/kernel/sys32.c), fcntl64 takes the same commands. */
-enum { SYS_mmap = 192, SYS_munmap = 91, SYS_sigprocmask = 175, SYS_mremap = 163, SYS_madvise = 220, SYS_getpid = 20,
+enum { SYS_mmap = 192, SYS_mprotect = 125, SYS_munmap = 91, SYS_sigprocmask = 175, SYS_mremap = 163, SYS_madvise = 220, SYS_getpid = 20,
        SYS_fcntl = 221, SYS_ftruncate = 93, SYS_getcwd = 183, SYS_gettid = 224, SYS_prctl = 172, SYS_close = 6,
        SYS_openat = 322, SYS_readlinkat = 332, SYS_prlimit = 369, SYS_memfd_create = 385 };
 
@@ -141,8 +141,8 @@ enum { LARGEFILE = 0 };
 enum { LARGEFILE = 0400000 };
 #endif
 
-enum { PROT_RW = 3, MAP_SHARED = 1, MAP_PRIVATE = 2, MAP_FIXED = 0x10, MAP_ANON = 0x20, MAP_NORESERVE = 0x4000,
-       MREMAP_MAYMOVE = 1, MREMAP_FIXED = 2, MADV_DONTDUMP = 16, AT_CWD = -100, RDWR_CLOEXEC = 02000002 | LARGEFILE,
+enum { PROT_NONE = 0, PROT_RW = 3, MAP_SHARED = 1, MAP_PRIVATE = 2, MAP_FIXED = 0x10, MAP_ANON = 0x20, MAP_NORESERVE = 0x4000,
+       MREMAP_MAYMOVE = 1, MREMAP_FIXED = 2, MADV_REMOVE = 9, MADV_DONTDUMP = 16, AT_CWD = -100, RDWR_CLOEXEC = 02000002 | LARGEFILE,
        DUPFD_CLOEXEC = 1030, LIMIT_FSIZE = 1, LIMIT_AS = 9, GET_NAME = 16, MFD_CLOEXEC = 1, MFD_ALLOW_SEALING = 2 };
 
 #endif

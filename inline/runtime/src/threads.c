@@ -48,6 +48,9 @@ HIDDEN struct braid_block *__braid_claim(struct braid_header *h, braid_u32 tid, 
 		b->want &= __atomic_load_n(&h->armed, __ATOMIC_ACQUIRE) != 0; /* the API registers threads without a recorder */
 		__braid_start(h, b, BRAID_OFF, b->mask);
 		__atomic_store_n(&b->state, BRAID_READY, __ATOMIC_RELEASE); /* R3 */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		if (!__atomic_load_n(&h->armed, __ATOMIC_ACQUIRE))
+			__braid_leave(b); /* a recorder that disarmed before it looked for threads that are ready has missed this one */
 		if (__braid_exit_key_ok)
 			pthread_setspecific(__braid_exit_key, b); /* R2 */
 		return b;
@@ -81,7 +84,7 @@ HIDDEN void __braid_attend(struct braid_block **mine)
 		if (c == BRAID_ATTEND)
 			__braid_start(h, t, c, __atomic_load_n(&t->mask, __ATOMIC_ACQUIRE));
 		else if ((c & BRAID_TAG) == BRAID_ATTEND)
-			__braid_swap(t, c);
+			__braid_swap(h, t, c);
 	}
 	unblock_signals(old);
 }
@@ -95,7 +98,7 @@ HIDDEN void __braid_thread_exit(void *p)
 		return;
 	sys(SYS_prctl, GET_NAME, b->comm, 0); /* it may have been renamed since it registered */
 	b->exit = braid_counter();
-	if (b->ring_addr && b->start) {
+	if (b->ring_addr) { /* also if nothing is in it now: the recorder may just be about to free the block */
 		__atomic_store_n(&b->state, BRAID_EXITING, __ATOMIC_RELEASE);
 		return;
 	}

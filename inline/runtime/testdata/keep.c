@@ -108,6 +108,16 @@ static void *body(void *failed)
 	return 0;
 }
 
+/* A thread whose records the recorder has taken, and that ends. */
+static void *released(void *block)
+{
+	int failed = thread_checked(1);
+	mine->start = 0;
+	mine->cursor &= ~BRAID_TAG;
+	*(struct braid_block **)block = failed ? 0 : mine;
+	return 0;
+}
+
 __attribute__((visibility("default"))) int keep_main(void)
 {
 	struct braid_header *h = area();
@@ -126,6 +136,10 @@ __attribute__((visibility("default"))) int keep_main(void)
 		if (pthread_create(&t, 0, body, &failed) || pthread_join(t, 0) || failed)
 			return bad("a thread");
 	}
+	pthread_t t;
+	struct braid_block *b = 0;
+	if (pthread_create(&t, 0, released, &b) || pthread_join(t, 0) || !b || b->state != BRAID_EXITING)
+		return bad("a thread with a ring did not leave its block to the recorder");
 	if (h->block_used < 2 || h->lost_threads || h->lost_rings)
 		return bad("the area");
 	pid_t child = fork();
