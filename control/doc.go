@@ -55,4 +55,6 @@
 //	    return slots that are not written, as seen from here.
 //	C14 All that matters of a swap is in the control block. Otherwise a recorder that is killed would leave threads behind
 //	    that no other can take over.
+//	C15 A block is released and started by a thread's handle only while it has that thread (state, uses). Otherwise a
+//	    recorder that is late could clear, stop or free what is the next thread's.
 package control
