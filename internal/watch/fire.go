@@ -2,7 +2,7 @@ package watch
 
 import (
 	"fmt"
-	goruntime "runtime"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -135,7 +135,7 @@ func (d *Daemon) flush(t *target, tr flushTrigger, answer chan<- ctl.Flushed) {
 		if answer != nil {
 			answer <- out
 		}
-		goruntime.GC() // the copy of the rings may be large, and the next one far away
+		debug.FreeOSMemory() // the copy of the rings may be large, and the next one far away
 	}()
 }
 
@@ -159,7 +159,7 @@ func (d *Daemon) explain(j *job) {
 
 func (d *Daemon) explainNext(e *retain.Entry) {
 	err := d.store.Amend(e, summarise(e.Trace))
-	goruntime.GC()
+	debug.FreeOSMemory()
 	d.requests <- func() {
 		if err != nil {
 			d.log.Warn("no summary", "trace", e.Trace, "why", err)
