@@ -22,7 +22,7 @@ PROGRAM_NEEDS = /usr/include/tcl8.6/tcl.h:tcl-dev /usr/include/oniguruma.h:libon
 	flex:flex bison:bison /usr/src/googletest/CMakeLists.txt:libgtest-dev /usr/include/gmock/gmock.h:libgmock-dev \
 	/usr/include/benchmark/benchmark.h:libbenchmark-dev /usr/share/unicode/UnicodeData.txt:unicode-data
 
-.PHONY: all test test-programs test-torture bench setup generate lint clean
+.PHONY: all test test-programs test-torture soak bench setup generate lint clean
 
 all:
 	$(GO) build -o bin/braid ./cmd/braid
@@ -49,6 +49,11 @@ TORTURE = -every 1
 test-torture: setup
 	mkdir -p bin
 	$(GO) test -count 1 -timeout 0 -v ./internal/torture -args -resume $(CURDIR)/bin/torture.jsonl $(TORTURE)
+
+# Starts, stops and flushes programs under braid watch for so long; make test does it for some seconds.
+SOAK = 10m
+soak: setup
+	$(GO) test -count 1 -timeout 0 -v -run '^TestWatchSoak$$' ./cmd/braid -args -soak $(SOAK)
 
 # Figures are printed, never asserted: they depend on the machine.
 bench: setup
