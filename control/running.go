@@ -36,6 +36,8 @@ func (t *Thread) see(c uint64) seen {
 	switch {
 	case ok && (pos+t.cur.slots()-1-at)%t.cur.slots() <= 2 || ok && !s.still:
 		s.end = (at + 1) % t.cur.slots()
+	case none && !s.still && !t.onIn(t.cur.ring):
+		s.sure = false // nothing is written in the ring that it has gone on to, or is about to
 	case none:
 		s.end = 0
 	case !ok:
@@ -43,6 +45,12 @@ func (t *Thread) see(c uint64) seen {
 	}
 	s.at = counter.Now()
 	return s
+}
+
+// onIn reports whether the thread records into a ring at this moment.
+func (t *Thread) onIn(r ring) bool {
+	c := atomic.LoadUint64(&t.block.Cursor)
+	return r.holds(c) && c&runtime.CursorTag == runtime.CursorOn
 }
 
 // copyRunning copies the size slots before s.end of the ring where the thread was then, while it may write on. The oldest
