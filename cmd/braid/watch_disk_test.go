@@ -68,7 +68,7 @@ func TestWatchDiskFull(t *testing.T) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(ballast, make([]byte, int64(st.Bavail)*st.Bsize-256<<10), 0o600); err != nil {
+	if err := os.WriteFile(ballast, make([]byte, int64(st.Bavail)*st.Bsize-16<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.refuses(t, v.pid, "no space left on device")

@@ -248,7 +248,7 @@ func frozen(t *testing.T, w *watcher, v *victim, freeze, thaw func()) {
 	threes(t, r)
 	v.do("before 3")
 	r = report(t, w.flush(t, v.pid))
-	r.calls(t, map[string]int{"before": 1, "after": 0})
+	r.calls(t, map[string]int{"before": 1}) // and perhaps what the ring held that the main thread was in when it was last seen
 	if got := r.recorded(); len(got) != 3 {
 		t.Errorf("threads with records after it went on: %v", got)
 	}

@@ -109,9 +109,10 @@ func TestWatchHostile(t *testing.T) {
 	if out, err := exec.Command(braidBin, "cc", "gcc", "-O2", "-o", bin, "../../control/testdata/hostile.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	w := watch(t, "programs:\n  - {name: faults, threads: all, rings: 4, ring: 1M}\n  - {name: hostile, threads: all, rings: 4, ring: 64K}\n"+
+	w := watchIn(t, filepath.Join(t.TempDir(), "traces"), "programs:\n  - {name: faults, threads: all, rings: 4, ring: 1M}\n"+
+		"  - {name: hostile, threads: all, rings: 4, ring: 64K}\n"+
 		"triggers:\n  - {name: slow, method: {name: once, longer: 1ms}, cooldown: 0s, programs: [hostile]}\n"+
-		"  - {name: asked, program: true, cooldown: 0s, programs: [hostile]}\n")
+		"  - {name: asked, program: true, cooldown: 0s, programs: [hostile]}\n", "  limits: {per_program: 0, per_trigger: 0, per_week: 0}\n")
 	v := newVictim(t, 2, 100*time.Microsecond)
 	w.has(t, v)
 	h := start(t, exec.Command(bin))
