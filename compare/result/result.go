@@ -40,6 +40,7 @@ type Machine struct {
 	ClockSource    string    `json:"clock_source"`   // of the kernel
 	Root           bool      `json:"root"`
 	PMU            bool      `json:"pmu"`
+	Emulated       bool      `json:"emulated,omitempty"` // by software: times mean nothing
 	MitigationNote string    `json:"mitigations,omitempty"`
 	Clusters       []Cluster `json:"clusters"`
 }
@@ -62,8 +63,13 @@ type Method struct {
 	Margin      float64  `json:"margin"`     // of non-inferiority, as a share: 0.03
 	Confidence  float64  `json:"confidence"` // of intervals: 0.95
 	StableShare float64  `json:"stable_share"`
-	Aligns      []int    `json:"aligns"` // bytes by which the measured functions' starts were moved
-	Command     []string `json:"command,omitempty"`
+	Aligns      []int    `json:"aligns"`            // bytes by which the measured functions' starts were moved
+	Command     []string `json:"command,omitempty"` // the user's own program
+	Width       float64  `json:"width"`             // half an interval's width at which a figure is good enough, as a share of the figure
+	SampleNS    int64    `json:"sample_ns"`         // how long a sample should take: calls were calibrated to that
+	Launches    int      `json:"launches"`          // how often programs were started, over all workloads and clusters
+	WarmUps     int      `json:"warm_ups"`          // measurements that were only made to warm up
+	Unsteady    int      `json:"unsteady"`          // warm-ups that were given up before times were stable
 }
 
 // Arm is a way to trace, or not to.
@@ -91,19 +97,24 @@ const (
 	GroupExternal = "external" // other tracers
 )
 
-// Series are the samples of an arm on a workload with a parameter on a cluster.
+// Series are the samples of an arm on a workload with a parameter on a cluster. One with a Failure has no figure.
 type Series struct {
 	Arm       string   `json:"arm"`
 	Workload  string   `json:"workload"`
 	Parameter int64    `json:"parameter"` // work of a call, side of a tile; 0 where there is none
 	Cluster   string   `json:"cluster"`
+	Expected  uint64   `json:"expected"` // events over all samples, as far as the arm counts them
+	Recorded  uint64   `json:"recorded"`
+	Failure   string   `json:"failure,omitempty"` // why the samples are no figures: events were lost, the program died
 	Samples   []Sample `json:"samples"`
 }
 
-// Sample is one measurement. Samples of all arms with the same round and align belong together: they were taken one after the
-// other, in random order.
+// Sample is one measurement. Samples of all arms with the same launch, round and align belong together: they were taken one
+// after the other, in random order. All programs are started anew for each launch, because where the loader and the kernel
+// happen to put memory makes a difference that more rounds in the same process would not show.
 type Sample struct {
-	Round       int     `json:"round"`
+	Launch      int     `json:"launch"` // from 0, of this workload on this cluster
+	Round       int     `json:"round"`  // from 0, within the launch
 	Align       int     `json:"align"`
 	Calls       int64   `json:"calls"` // of the traced function
 	WallNS      int64   `json:"wall_ns"`
@@ -128,6 +139,6 @@ type Discard struct {
 
 // Warning says why figures can't be trusted, and what to do.
 type Warning struct {
-	Code string `json:"code"` // stable: "virtual-machine", "one-cpu", "throttled", "counter", "emulated", "noisy", "not-root"
+	Code string `json:"code"` // stable: "virtual-machine", "one-cpu", "throttled", "counter", "emulated", "noisy", "not-root", "busy", "unsteady", "failed"
 	Text string `json:"text"`
 }
