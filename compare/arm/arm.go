@@ -37,6 +37,7 @@ type Work struct {
 	Workload string // name, as package workload knows it
 	CPU      int    // to pin the measured thread to
 	Aligns   []int
+	Command  []string // the program and its arguments, for workload.Command
 }
 
 // Session is an arm at work on a workload. It is used by one goroutine.
