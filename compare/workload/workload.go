@@ -1,5 +1,13 @@
 // Package workload holds the programs that a study measures, built for amd64, arm64 and arm and embedded, and runs them.
+//
+// There is one static executable for each processor with every workload, whose traced functions are in it once for each
+// variant and alignment: same source, same compiler, other trace points. Only the start-up workload has other programs, one
+// for each variant, which the first one starts, so that a run is a whole process.
+//
+// A process answers requests, one line each, on its standard input and output. It pins itself to its CPU before it begins.
 package workload
+
+//go:generate ./generate.sh
 
 // Names of workloads.
 const (
@@ -39,9 +47,26 @@ type Reply struct {
 	Calls       int64  // of the traced function, exactly
 	WallNS      int64  // CLOCK_MONOTONIC
 	CPUNS       int64  // CLOCK_THREAD_CPUTIME_ID of the measured thread (of the process and its children for Startup)
-	CacheMisses uint64 // where the PMU counts them
-	Bytes       uint64
+	CacheMisses uint64 // of the measured thread in user mode, where the PMU counts them; 0 otherwise
+	Bytes       uint64 // Matrix: read from the two factors; IO: written
+	Recorded    uint64 // entries and returns that the handler kept (Handler, GetTime); 0 for other variants
 }
 
-// Set is the programs, unpacked into a folder.
-type Set struct{ dir string }
+// Start says what to start.
+type Start struct {
+	Workload string
+	Variant  Variant // empty: Plain
+	CPU      int     // that the process is pinned to; negative: none
+	Aligns   []int   // that will be asked for; nil: all
+	Env      []string
+	// Wrap is a command that runs the program, a tracer's: the program and its arguments are put behind it. For Startup and
+	// Command it wraps each single run, and Env is for these alone.
+	Wrap []string
+	// Path is another executable than the embedded one, built from Source; for Startup another Lua.
+	Path string
+	// Command is what Command measures, from its start to its end.
+	Command []string
+}
+
+// Aligns are the alignments that the embedded programs have: bytes from the start of a cache line to a traced function.
+func Aligns() []int { return []int{0, 16, 32, 48} }
