@@ -12,8 +12,8 @@ import (
 type line struct {
 	label, group string
 	points       []estimate.Value // of shares: 0.1 is 10 %
-	faint        bool      // without label and marks: it is there for the whole picture
-	nth          int       // among the lines of its group, for the pattern
+	faint        bool             // without label and marks: it is there for the whole picture
+	nth          int              // among the lines of its group, for the pattern
 }
 
 // lineFigure shows shares over a parameter.

@@ -88,3 +88,6 @@ func plural(n int, one string) string {
 	}
 	return count(n) + " " + one + "s"
 }
+
+// seriesCount is "1 series", "3 series".
+func seriesCount(n int) string { return count(n) + " series" }

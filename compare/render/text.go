@@ -1,0 +1,292 @@
+package render
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"braid/compare/estimate"
+	"braid/compare/result"
+	"braid/compare/workload"
+	"braid/internal/wording"
+)
+
+// textWide is how many columns a terminal table may take.
+const textWide = 100
+
+// Text writes a study for a terminal, in at most 100 columns: what makes it hard to trust, what it found, then the tables.
+// What comes from the result is printable when it is written, whatever it holds. The same result gives the same text.
+func Text(w io.Writer, r *result.Study, e *estimate.Study) error {
+	b := bufio.NewWriter(w)
+	t := &texter{newView(r, e), b}
+	t.head()
+	for _, x := range t.warnings() {
+		t.wrap("WARNING: " + x.Text)
+	}
+	if fs := findings(t.view); len(fs) > 0 {
+		t.say("\nFindings")
+		for _, f := range fs {
+			t.wrap("- " + f.Text)
+		}
+	}
+	clusters := t.clusters()
+	for _, c := range clusters {
+		t.costs(c)
+		t.over(c, workload.Listing, "Overhead % by the work that a method does", "work")
+		t.over(c, workload.Matrix, "Overhead % of a matrix multiplication by the side of its tiles", "tile")
+		for _, name := range t.others(c.Name) {
+			t.whole(c, name)
+		}
+	}
+	if len(clusters) > 0 {
+		t.wrap("\n* no more than " + t.margin() + " slower than the baseline, as a paired t test says (" + tickLabel(t.e.Confidence*100) + " % sure).")
+	}
+	t.missing()
+	t.method()
+	return b.Flush()
+}
+
+type texter struct {
+	*view
+	w *bufio.Writer
+}
+
+func (t *texter) say(format string, args ...any) { fmt.Fprintf(t.w, format+"\n", args...) }
+
+// wrap writes foreign text in lines.
+func (t *texter) wrap(s string) {
+	if rest, ok := strings.CutPrefix(s, "\n"); ok {
+		t.say("")
+		s = rest
+	}
+	wording.Wrap(t.w, wording.Printable(s), textWide)
+}
+
+func (t *texter) head() {
+	m := t.r.Machine
+	t.wrap(strings.Join(nonEmpty("What tracing costs on "+or(m.Name, "this machine"), m.Arch, m.OS, prefixed("kernel ", m.Kernel), plural(m.CPUs, "CPU"), prefixed("braid ", t.r.Version)), " · "))
+}
+
+// costs is the table of what one trace point costs.
+func (t *texter) costs(c result.Cluster) {
+	ps := t.parameters(workload.Listing, c.Name)
+	if len(ps) == 0 {
+		return
+	}
+	t.wrap(fmt.Sprintf("\nCost of a trace point in a method with %s, on %s", place(workload.Listing, ps[0]), on(c)))
+	tab := columns{texts: 1}
+	tab.add("", "ns", tickLabel(t.e.Confidence*100)+" % interval", "spread", "× clock", "× stub", "overhead %", "verdict")
+	site := ""
+	for _, r := range byClass(t.rows(workload.Listing, ps[0], c.Name)) {
+		a := t.arm(r.Arm)
+		if s := seat(a); s != site {
+			if site = s; s != "" {
+				tab.line(wording.Printable("  probe on " + s))
+			}
+		}
+		name := title(r)
+		if site != "" {
+			name = "  " + name
+		}
+		if a.Estimated {
+			name += " (estimated)"
+		}
+		tab.add(wording.Printable(name), shown(r.Point, nanoseconds), interval(r.Point, 2), spreadOf(r), shown(r.ToClock, ratio), shown(r.ToStub, ratio),
+			shown(r.Overhead, percent), t.verdict(r))
+	}
+	tab.write(t.w, textWide)
+}
+
+// over is a table of overheads over a workload's parameter.
+func (t *texter) over(c result.Cluster, name, heading, parameter string) {
+	ps := t.parameters(name, c.Name)
+	if len(ps) == 0 {
+		return
+	}
+	t.wrap("\n" + heading + ", on " + on(c))
+	tab := columns{}
+	head := []string{""}
+	for _, p := range ps {
+		head = append(head, fmt.Sprintf("%s %d", parameter, p))
+	}
+	tab.add(head...)
+	for _, a := range t.r.Arms {
+		cells, any := []string{wording.Printable(armTitle(a))}, false
+		for _, p := range ps {
+			cell := "-"
+			if r := t.e.Find(a.Name, name, p, c.Name); r != nil && r.Failure == "" && r.Overhead.OK {
+				any = true
+				cell = percent(r.Overhead.Median) + " "
+				if r.IsNotInferior {
+					cell = percent(r.Overhead.Median) + "*"
+				}
+			}
+			cells = append(cells, cell)
+		}
+		if any {
+			tab.add(cells...)
+		}
+	}
+	tab.write(t.w, textWide)
+}
+
+// whole is the table of a workload that has no parameter.
+func (t *texter) whole(c result.Cluster, name string) {
+	for _, p := range t.parameters(name, c.Name) {
+		rows := t.rows(name, p, c.Name)
+		if len(rows) == 0 {
+			continue
+		}
+		t.wrap(fmt.Sprintf("\nThe whole of a workload: %s, on %s", workloadTitle(name), on(c)))
+		tab := columns{texts: 1}
+		tab.add("", "a call takes", "overhead %", tickLabel(t.e.Confidence*100)+" % interval", "p slower", "effect", "verdict")
+		for _, r := range rows {
+			effect := ""
+			if r.Slower.OK {
+				effect = number(r.Effect, 2)
+			}
+			tab.add(wording.Printable(full(r)), shown(r.Call, long), shown(r.Overhead, percent), shares(r.Overhead), chance(r.Slower), effect, t.verdict(r))
+		}
+		tab.write(t.w, textWide)
+	}
+}
+
+// missing says which arms there are no figures of.
+func (t *texter) missing() {
+	first := true
+	for _, a := range t.r.Arms {
+		if a.Ran {
+			continue
+		}
+		if first {
+			t.say("\nArms that did not run")
+			first = false
+		}
+		s := "- " + armTitle(a) + ": " + or(a.WhyNot, "no reason is known")
+		if a.NextStep != "" {
+			s += "; next: " + a.NextStep
+		}
+		t.wrap(s)
+	}
+	if ex := t.excluded(); len(ex) > 0 {
+		t.say("\nWithout a figure")
+		for _, s := range ex {
+			t.wrap("- " + s)
+		}
+	}
+}
+
+func (t *texter) method() {
+	t.say("\nMethod")
+	for _, s := range t.methodLines() {
+		t.wrap("- " + s)
+	}
+}
+
+// byClass brings probes on the same instruction together; everything else stays where it is.
+func byClass(rows []*estimate.Row) []*estimate.Row {
+	var sorted, probes []*estimate.Row
+	flush := func() {
+		for _, c := range classes(probes) {
+			for _, r := range probes {
+				if r.Class == c {
+					sorted = append(sorted, r)
+				}
+			}
+		}
+		probes = nil
+	}
+	for _, r := range rows {
+		if r.Class != "" {
+			probes = append(probes, r)
+			continue
+		}
+		flush()
+		sorted = append(sorted, r)
+	}
+	flush()
+	return sorted
+}
+
+// seat is the instruction that a probe sits on, with its class.
+func seat(a result.Arm) string {
+	switch {
+	case a.Site != "" && a.Class != "":
+		return a.Site + " (" + a.Class + ")"
+	case a.Class != "":
+		return a.Class
+	}
+	return a.Site
+}
+
+func armTitle(a result.Arm) string {
+	t := or(a.Title, a.Name)
+	if a.Class != "" && !strings.Contains(t, a.Class) {
+		t += ", " + a.Class
+	}
+	return t
+}
+
+func shown(v estimate.Value, f func(float64) string) string {
+	if !v.OK {
+		return "-"
+	}
+	return f(v.Median)
+}
+
+func interval(v estimate.Value, most int) string {
+	if !v.OK {
+		return ""
+	}
+	return span(v.Low, v.High, most)
+}
+
+func shares(v estimate.Value) string {
+	if !v.OK {
+		return ""
+	}
+	return percents(v.Low, v.High)
+}
+
+func spreadOf(r *estimate.Row) string {
+	if !r.Point.OK {
+		return ""
+	}
+	return "± " + nanoseconds(r.SD)
+}
+
+// chance is a p value.
+func chance(t estimate.Test) string {
+	switch {
+	case !t.OK:
+		return ""
+	case t.P < 0.0001:
+		return "< 0.0001"
+	}
+	return number(t.P, 4)
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+func nonEmpty(s ...string) []string {
+	var kept []string
+	for _, x := range s {
+		if x != "" {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
