@@ -63,9 +63,9 @@ bench: setup
 	$(GO) test -run '^$$' -bench Compile -benchtime 5x ./inline/launcher
 	$(GO) test -run '^$$' -bench CompileSQLite -benchtime 1x -timeout 60m ./internal/programs
 
-# Makes the committed objects again: runtime, eBPF programs, demo program.
+# Makes the committed objects again: runtime, eBPF programs, workloads, demo program.
 generate: setup
-	$(GO) generate ./inline/... ./bpf/... ./internal/...
+	$(GO) generate ./inline/... ./bpf/... ./compare/... ./internal/...
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "gofmt would change: $$bad" >&2; exit 1; }
