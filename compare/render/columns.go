@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"braid/internal/wording"
 )
 
 // columns is a table for terminals: the first column is text, the others are figures and stand to the right.
@@ -17,6 +19,14 @@ func (c *columns) add(cells ...string) { c.rows = append(c.rows, cells) }
 
 // line adds a line that is not part of the columns.
 func (c *columns) line(s string) { c.rows = append(c.rows, []string{s}) }
+
+// heading adds a line where probes on another instruction begin, and returns that instruction.
+func (c *columns) heading(before, now string) string {
+	if now != before && now != "" {
+		c.line(wording.Printable("  probe on " + now))
+	}
+	return now
+}
 
 // write writes the table, no wider than most: the first column gives way.
 func (c *columns) write(w io.Writer, most int) {

@@ -230,6 +230,7 @@ func (m model) series(rng *rand.Rand, a modelArm, w modelWork, c result.Cluster)
 			if a.Group == result.GroupFloor || a.Name == "stub-off" {
 				s.Expected, s.Recorded = 0, 0
 			}
+			sr.Expected, sr.Recorded = sr.Expected+s.Expected, sr.Recorded+s.Recorded
 			sr.Samples = append(sr.Samples, s)
 		}
 	}

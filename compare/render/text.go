@@ -2,8 +2,10 @@ package render
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"braid/compare/estimate"
@@ -34,7 +36,7 @@ func Text(w io.Writer, r *result.Study, e *estimate.Study) error {
 	for _, c := range clusters {
 		t.costs(c)
 		t.over(c, workload.Listing, "Overhead % by the work that a method does", "work")
-		t.over(c, workload.Matrix, "Overhead % of a matrix multiplication by the side of its tiles", "tile")
+		t.over(c, workload.Matrix, "Overhead % of a matrix multiplication by the side of its tiles", "side")
 		for _, name := range t.others(c.Name) {
 			t.whole(c, name)
 		}
@@ -54,13 +56,21 @@ type texter struct {
 
 func (t *texter) say(format string, args ...any) { fmt.Fprintf(t.w, format+"\n", args...) }
 
+// held stands for a space between a number and its unit while lines are broken: it is not one of those that lines break at.
+const held = "\ue000"
+
+var units = strings.NewReplacer(" %", held+"%", " ns", held+"ns", " ×", held+"×")
+
 // wrap writes foreign text in lines.
 func (t *texter) wrap(s string) {
 	if rest, ok := strings.CutPrefix(s, "\n"); ok {
 		t.say("")
 		s = rest
 	}
-	wording.Wrap(t.w, wording.Printable(s), textWide)
+	var b strings.Builder
+	s = units.Replace(wording.Printable(s))
+	wording.Wrap(&b, s, textWide)
+	t.say("%s", strings.ReplaceAll(strings.TrimRight(b.String(), "\n"), held, " "))
 }
 
 func (t *texter) head() {
@@ -78,13 +88,9 @@ func (t *texter) costs(c result.Cluster) {
 	tab := columns{texts: 1}
 	tab.add("", "ns", tickLabel(t.e.Confidence*100)+" % interval", "spread", "× clock", "× stub", "overhead %", "verdict")
 	site := ""
-	for _, r := range byClass(t.rows(workload.Listing, ps[0], c.Name)) {
+	for _, r := range byClass(t.rows(workload.Listing, ps[0], c.Name), rowClass) {
 		a := t.arm(r.Arm)
-		if s := seat(a); s != site {
-			if site = s; s != "" {
-				tab.line(wording.Printable("  probe on " + s))
-			}
-		}
+		site = tab.heading(site, seat(a))
 		name := title(r)
 		if site != "" {
 			name = "  " + name
@@ -106,13 +112,18 @@ func (t *texter) over(c result.Cluster, name, heading, parameter string) {
 	}
 	t.wrap("\n" + heading + ", on " + on(c))
 	tab := columns{}
-	head := []string{""}
+	head := []string{parameter}
 	for _, p := range ps {
-		head = append(head, fmt.Sprintf("%s %d", parameter, p))
+		head = append(head, fmt.Sprint(p)+" ")
 	}
 	tab.add(head...)
-	for _, a := range t.r.Arms {
-		cells, any := []string{wording.Printable(armTitle(a))}, false
+	class := ""
+	for _, a := range byClass(t.r.Arms, armClass) {
+		label := or(a.Title, a.Name)
+		if a.Class != "" {
+			label = "  " + label
+		}
+		cells, any := []string{wording.Printable(label)}, false
 		for _, p := range ps {
 			cell := "-"
 			if r := t.e.Find(a.Name, name, p, c.Name); r != nil && r.Failure == "" && r.Overhead.OK {
@@ -125,6 +136,7 @@ func (t *texter) over(c result.Cluster, name, heading, parameter string) {
 			cells = append(cells, cell)
 		}
 		if any {
+			class = tab.heading(class, a.Class)
 			tab.add(cells...)
 		}
 	}
@@ -140,13 +152,19 @@ func (t *texter) whole(c result.Cluster, name string) {
 		}
 		t.wrap(fmt.Sprintf("\nThe whole of a workload: %s, on %s", workloadTitle(name), on(c)))
 		tab := columns{texts: 1}
-		tab.add("", "a call takes", "overhead %", tickLabel(t.e.Confidence*100)+" % interval", "p slower", "effect", "verdict")
-		for _, r := range rows {
-			effect := ""
+		scale, takes := t.unitOf(name, p, c.Name)
+		tab.add("", takes, "overhead %", tickLabel(t.e.Confidence*100)+" % interval", "p slower", "effect", "verdict")
+		class := ""
+		for _, r := range byClass(rows, rowClass) {
+			class = tab.heading(class, r.Class)
+			name, effect := title(r), ""
+			if class != "" {
+				name = "  " + name
+			}
 			if r.Slower.OK {
 				effect = number(r.Effect, 2)
 			}
-			tab.add(wording.Printable(full(r)), shown(r.Call, long), shown(r.Overhead, percent), shares(r.Overhead), chance(r.Slower), effect, t.verdict(r))
+			tab.add(wording.Printable(name), shown(r.Call, func(v float64) string { return long(v * scale) }), shown(r.Overhead, percent), shares(r.Overhead), chance(r.Slower), effect, t.verdict(r))
 		}
 		tab.write(t.w, textWide)
 	}
@@ -184,30 +202,35 @@ func (t *texter) method() {
 	}
 }
 
-// byClass brings probes on the same instruction together; everything else stays where it is.
-func byClass(rows []*estimate.Row) []*estimate.Row {
-	var sorted, probes []*estimate.Row
+// byClass brings probes on instructions of the same class together; everything else stays where it is.
+func byClass[T any](all []T, class func(T) string) []T {
+	var sorted, probes []T
 	flush := func() {
-		for _, c := range classes(probes) {
-			for _, r := range probes {
-				if r.Class == c {
-					sorted = append(sorted, r)
-				}
+		var seen []string
+		for _, p := range probes {
+			if !slices.Contains(seen, class(p)) {
+				seen = append(seen, class(p))
 			}
 		}
+		slices.SortStableFunc(probes, func(a, b T) int { return cmp.Compare(slices.Index(seen, class(a)), slices.Index(seen, class(b))) })
+		sorted = append(sorted, probes...)
 		probes = nil
 	}
-	for _, r := range rows {
-		if r.Class != "" {
-			probes = append(probes, r)
+	for _, x := range all {
+		if class(x) != "" {
+			probes = append(probes, x)
 			continue
 		}
 		flush()
-		sorted = append(sorted, r)
+		sorted = append(sorted, x)
 	}
 	flush()
 	return sorted
 }
+
+func rowClass(r *estimate.Row) string { return r.Class }
+
+func armClass(a result.Arm) string { return a.Class }
 
 // seat is the instruction that a probe sits on, with its class.
 func seat(a result.Arm) string {

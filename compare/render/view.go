@@ -100,6 +100,20 @@ func (v *view) others(cluster string) []string {
 	return names
 }
 
+// unitOf is what times of a call are multiplied with so that they say something about a workload, and what they are then: whole
+// runs for programs that run from start to end, which make the same calls each time.
+func (v *view) unitOf(name string, parameter int64, cluster string) (float64, string) {
+	if name != workload.Startup && name != workload.Command {
+		return 1, "a call takes"
+	}
+	for _, s := range v.r.Series {
+		if s.Workload == name && s.Parameter == parameter && s.Cluster == cluster && len(s.Samples) > 0 && s.Samples[0].Calls > 0 {
+			return float64(s.Samples[0].Calls), "a run takes"
+		}
+	}
+	return 1, "a call takes"
+}
+
 // clusters that were measured, in the machine's order.
 func (v *view) clusters() []result.Cluster {
 	var cs []result.Cluster
