@@ -22,7 +22,7 @@ PROGRAM_NEEDS = /usr/include/tcl8.6/tcl.h:tcl-dev /usr/include/oniguruma.h:libon
 	flex:flex bison:bison /usr/src/googletest/CMakeLists.txt:libgtest-dev /usr/include/gmock/gmock.h:libgmock-dev \
 	/usr/include/benchmark/benchmark.h:libbenchmark-dev /usr/share/unicode/UnicodeData.txt:unicode-data
 
-.PHONY: all test test-programs test-torture soak bench setup generate lint clean
+.PHONY: all test test-programs test-torture soak test-guests bench setup generate lint clean
 
 all:
 	$(GO) build -o bin/braid ./cmd/braid
@@ -31,12 +31,20 @@ all:
 setup:
 	@./scripts/setup $(NEEDS)
 
-# One package at a time, because some record what the others would disturb; never from the cache, because they test the
-# machine too; and without what make tells its children,
-# because tests build programs with make.
+# Packages whose tests need processors and no quiet: compilers, programs, models, simulated processors.
+BUSY = braid/inline/... braid/control/model braid/symbols braid/internal/buildsystems braid/internal/constructs \
+	braid/internal/perfetto/... braid/internal/programs braid/internal/steptest braid/internal/torture
+# Without what make tells its children, because tests build programs with make; never from the cache, because tests try
+# the machine, too.
+TEST = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(GO) test -count=1 -timeout 40m
+
+# All other packages come one at a time: some record what the others would disturb.
 test: setup
 	$(GO) vet ./...
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(GO) test -count=1 -p 1 -timeout 40m ./...
+	@failed=; \
+	$(TEST) -p 2 $(BUSY) || failed=1; \
+	$(TEST) -p 1 $$($(GO) list ./... | grep -Fvx "$$($(GO) list $(BUSY))") || failed=1; \
+	[ -z "$$failed" ]
 
 # Also the real programs that take long to build.
 test-programs: setup
@@ -49,6 +57,10 @@ TORTURE = -every 1
 test-torture: setup
 	mkdir -p bin
 	$(GO) test -count 1 -timeout 0 -v ./internal/torture -args -resume $(CURDIR)/bin/torture.jsonl $(TORTURE)
+
+# Programs for arm64 and arm under a real arm64 kernel, in emulated machines with two processors.
+test-guests: setup
+	GO='$(GO)' ./scripts/test-guests
 
 # Starts, stops and flushes programs under braid watch for so long; make test does it for some seconds.
 SOAK = 10m

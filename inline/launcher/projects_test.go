@@ -28,12 +28,14 @@ var projectCompilers = []string{"gcc", "clang"}
 // TestLua builds Debian's Lua, unmodified, as C and as C++, as an archive, a shared object and programs, and runs a
 // script on it (see there). Debian's package has no test suite.
 func TestLua(t *testing.T) {
+	t.Parallel()
 	want, err := os.ReadFile("testdata/exercise.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, cc := range projectCompilers {
 		t.Run(cc, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.directory = debianSource(t, "lua5.4")
 			// What debian/rules does: a header, and a libtool that is set up for the compiler.
@@ -78,8 +80,10 @@ func TestLua(t *testing.T) {
 // TestZlib builds Debian's zlib, unmodified, with its configure script, and has it check itself: static, shared, and
 // with 64-bit offsets.
 func TestZlib(t *testing.T) {
+	t.Parallel()
 	for _, cc := range projectCompilers {
 		t.Run(cc, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t)
 			s.directory = debianSource(t, "zlib")
 			s.extra = []string{"CC=braid cc " + cc}
