@@ -86,6 +86,9 @@ func plural(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
+	if strings.HasSuffix(one, "ch") {
+		one += "e"
+	}
 	return count(n) + " " + one + "s"
 }
 

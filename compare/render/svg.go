@@ -136,6 +136,14 @@ func legendMark(s shape, class string) template.HTML {
 	return template.HTML(`<svg class="` + html.EscapeString(class) + `" aria-hidden="true" viewBox="0 0 16 16" width="16" height="16">` + d.b.String() + `</svg>`)
 }
 
+// legendLine is a piece of a line, as it is drawn in a figure.
+func legendLine(l line) template.HTML {
+	d := drawing{}
+	d.path("curve", [][2]float64{{1, 8}, {35, 8}})
+	d.mark(groupShape(l.group), 18, 8, 4)
+	return template.HTML(`<svg class="` + groupClass(l.group) + " line" + pattern(l.nth) + `" aria-hidden="true" viewBox="0 0 36 16" width="36" height="16">` + d.b.String() + `</svg>`)
+}
+
 // groupClass is the style of an arm's group; groups that are not known look like the floor.
 func groupClass(group string) string {
 	switch group {

@@ -157,14 +157,11 @@ func (t *texter) whole(c result.Cluster, name string) {
 		class := ""
 		for _, r := range byClass(rows, rowClass) {
 			class = tab.heading(class, r.Class)
-			name, effect := title(r), ""
+			name := title(r)
 			if class != "" {
 				name = "  " + name
 			}
-			if r.Slower.OK {
-				effect = number(r.Effect, 2)
-			}
-			tab.add(wording.Printable(name), shown(r.Call, func(v float64) string { return long(v * scale) }), shown(r.Overhead, percent), shares(r.Overhead), chance(r.Slower), effect, t.verdict(r))
+			tab.add(wording.Printable(name), shown(r.Call, func(v float64) string { return long(v * scale) }), shown(r.Overhead, percent), shares(r.Overhead), chance(r.Slower), effect(r), t.verdict(r))
 		}
 		tab.write(t.w, textWide)
 	}

@@ -1,0 +1,51 @@
+package render
+
+import (
+	"bufio"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"io"
+	"strings"
+
+	"braid/compare/estimate"
+	"braid/compare/result"
+)
+
+//go:embed page.css
+var style string
+
+//go:embed page.html
+var layout string
+
+// The page has no scripts: light and dark are a form field that the style sheet looks at. So its policy can forbid
+// everything but that style sheet, which it names by its hash; a name that got through unescaped could do nothing.
+var layoutTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"figures": minus,
+	"list":    func(v ...any) []any { return v },
+}).Parse(layout))
+
+// minus writes the sign of negative numbers as such, in figures and intervals.
+func minus(s string) string {
+	if rest, ok := strings.CutPrefix(s, "-"); ok && rest != "" {
+		s = "−" + rest
+	} else if ok {
+		return "–"
+	}
+	return strings.ReplaceAll(s, " -", " −")
+}
+
+// HTML writes a study as one page that needs nothing else: no script, no request, no font. The same result gives the same
+// bytes. Strings of the result are escaped.
+func HTML(w io.Writer, r *result.Study, e *estimate.Study) error {
+	p := newView(r, e).page()
+	hash := sha256.Sum256([]byte(style))
+	p.Style = template.CSS(style)
+	p.Policy = "default-src 'none'; img-src data:; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+	b := bufio.NewWriter(w)
+	if err := layoutTemplate.Execute(b, p); err != nil {
+		return err
+	}
+	return b.Flush()
+}
