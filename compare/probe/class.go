@@ -34,6 +34,21 @@ func (c Class) Text() string {
 	return string(c)
 }
 
+// Describe names the class of a site with the kind of instruction where that matters: "emulated push".
+func (c Class) Describe(instruction string) string {
+	kind, _, _ := strings.Cut(strings.TrimLeft(strings.ReplaceAll(instruction, "data16", ""), " "), " ")
+	if strings.HasPrefix(kind, "nop") {
+		kind = "nop"
+	}
+	switch c {
+	case Call:
+		return kind + " turned into a call"
+	case Emulated:
+		return "emulated " + kind
+	}
+	return c.Text()
+}
+
 // Version is that of a kernel.
 type Version struct{ Major, Minor int }
 
@@ -70,4 +85,13 @@ func Classify(goarch string, code []byte, address uint64, kernel Version) (Class
 		return classifyArm64(code, kernel)
 	}
 	return "", fmt.Errorf("how the kernel probes instructions of %s is not known", goarch)
+}
+
+// Returns says how a return probe gets from a function's return into the kernel: by a system call on a page of the kernel's
+// (amd64 since Linux 6.11, uretprobe_trampoline_entry in arch/x86/kernel/uprobes.c), or by a breakpoint there.
+func Returns(goarch string, kernel Version) string {
+	if goarch == "amd64" && kernel.Since(6, 11) {
+		return "system call"
+	}
+	return "breakpoint"
 }

@@ -6,11 +6,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
 // Static probes (SystemTap's sys/sdt.h, "USDT"): a nop in the code, and a note that says where. Source: SystemTap's
 // UserSpaceProbeImplementation, and libbpf's src/usdt.c.
+
+// atReturns matches the names that people give to static probes at returns.
+var atReturns = regexp.MustCompile(`(?i)(^|_)(ret|return|exit|leave)$`)
 
 // note is one of a file's static probes.
 type note struct {
@@ -20,8 +24,8 @@ type note struct {
 	name      string
 }
 
-// Statics finds the static probes within functions. Those whose names begin with "ret" or "exit" stand at returns. A function
-// without any is an error.
+// Statics finds the static probes within functions, and tells those at returns by their names. A function without any is an
+// error.
 func Statics(path string, functions []string) ([]Site, error) {
 	return find(path, functions, func(e *elf.File, symbols []elf.Symbol) ([]Site, error) {
 		notes, err := readNotes(e)
@@ -35,7 +39,7 @@ func Statics(path string, functions []string) ([]Site, error) {
 				if n.address < s.Value || n.address-s.Value >= s.Size {
 					continue
 				}
-				site := Site{Symbol: s.Name, Address: n.address, Return: strings.HasPrefix(n.name, "ret") || strings.HasPrefix(n.name, "exit")}
+				site := Site{Symbol: s.Name, Address: n.address, Return: atReturns.MatchString(n.name)}
 				if n.semaphore != 0 {
 					p := segment(e, n.semaphore)
 					if p == nil {

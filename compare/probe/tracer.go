@@ -7,7 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -218,16 +218,20 @@ func (t *Tracer) attachMulti(pid int, path string, sites []Site) error {
 	return nil
 }
 
-// Detach takes all probes out of the process. The kernel waits for some tens of milliseconds for each link.
+// Detach takes all probes out of the process. The kernel waits until nobody can be in their programs any more, some tens of
+// milliseconds.
 func (t *Tracer) Detach() error { return t.detach(0) }
 
-// detach removes the links from one on, the last first.
+// detach removes the links from one on. All at once, because the kernel waits for each by itself.
 func (t *Tracer) detach(from int) error {
-	var errs []error
-	for _, l := range slices.Backward(t.links[from:]) {
-		errs = append(errs, l.Close())
-	}
+	links := t.links[from:]
 	t.links = t.links[:from]
+	errs := make([]error, len(links))
+	var wait sync.WaitGroup
+	for i, l := range links {
+		wait.Go(func() { errs[i] = l.Close() })
+	}
+	wait.Wait()
 	return errors.Join(errs...)
 }
 
