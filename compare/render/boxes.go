@@ -25,10 +25,10 @@ type boxFigure struct {
 }
 
 func (f *boxFigure) draw(narrow bool) template.HTML {
-	d := &drawing{width: 920}
+	d := &drawing{width: figureWidth}
 	label, right, row, top := 0.0, 90.0, 30.0, 30.0
 	if narrow {
-		d.width, right, row = 340, 12, 46
+		d.width, right, row = narrowWidth, 12, 46
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, b := range f.boxes {

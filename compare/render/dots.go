@@ -34,10 +34,10 @@ type dotFigure struct {
 const least = 0.1
 
 func (f *dotFigure) draw(narrow bool) template.HTML {
-	d := &drawing{width: 920}
+	d := &drawing{width: figureWidth}
 	label, right, row, top := 0.0, 150.0, 26.0, 34.0
 	if narrow {
-		d.width, right, row = 340, 12, 42
+		d.width, right, row = narrowWidth, 12, 42
 	} else {
 		for _, r := range f.rows {
 			label = max(label, min(textWidth(r.label), 300)+16)

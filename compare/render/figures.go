@@ -149,9 +149,8 @@ func (v *view) lineFigure(f *lineFigure, name string, ps []int64, c result.Clust
 	if fig.Table == nil {
 		return nil
 	}
-	faint := false
 	for _, l := range f.lines {
-		if faint = faint || l.faint; !l.faint {
+		if !l.faint {
 			fig.Legend = append(fig.Legend, legend{legendLine(l), l.label})
 		}
 	}

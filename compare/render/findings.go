@@ -59,6 +59,17 @@ type finder struct {
 	found   []Finding
 }
 
+// Heading is the topic for people, with the cluster.
+func (f Finding) Heading() string {
+	h := map[string]string{"inline": "Inline", "off": "Turned off", "kernel": "With the kernel", "compiled": "Called handler", "probe": "Probes",
+		"class": "Instructions", "external": "Other tracers", "amortisation": "Work", "cache": "Cache", "startup": "Start-up", "noise": "Noise",
+		"align": "Alignment"}[f.Topic]
+	if h == "" {
+		h = "Whole workload"
+	}
+	return strings.Join(nonEmpty(h, f.Cluster), ", ")
+}
+
 func (f *finder) add(topic, format string, args ...any) {
 	f.found = append(f.found, Finding{Topic: topic, Text: fmt.Sprintf(format, args...)})
 }

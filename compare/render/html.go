@@ -23,6 +23,7 @@ var layout string
 // everything but that style sheet, which it names by its hash; a name that got through unescaped could do nothing.
 var layoutTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"figures": minus,
+	"prose":   prose,
 	"list":    func(v ...any) []any { return v },
 }).Parse(layout))
 
@@ -35,6 +36,11 @@ func minus(s string) string {
 	}
 	return strings.ReplaceAll(s, " -", " −")
 }
+
+var hardUnits = strings.NewReplacer(" %", "\u00a0%", " ns", "\u00a0ns", " ×", "\u00a0×", "× ", "×\u00a0", "(-", "(−")
+
+// prose keeps numbers and their units together.
+func prose(s string) string { return hardUnits.Replace(strings.ReplaceAll(s, " -", " −")) }
 
 // HTML writes a study as one page that needs nothing else: no script, no request, no font. The same result gives the same
 // bytes. Strings of the result are escaped.

@@ -30,12 +30,24 @@ type lineFigure struct {
 const leastShare = 0.001
 
 func (f *lineFigure) draw(narrow bool) template.HTML {
-	d := &drawing{width: 920, height: 460}
-	left, right, top, bottom := 62.0, 210.0, 16.0, 54.0
+	d := &drawing{width: figureWidth, height: 480}
+	right, top, bottom := 10.0, 16.0, 54.0
 	if narrow {
-		d.width, d.height, left, right = 340, 330, 54, 10
+		d.width, d.height = narrowWidth, 330
+	} else {
+		for _, l := range f.lines {
+			if !l.faint {
+				right = max(right, min(textWidth(l.label), 300)+58)
+			}
+		}
 	}
 	s := f.scale(d.height-bottom, top, narrow)
+	left := 0.0
+	for _, t := range s.ticks {
+		if t.label != "" {
+			left = max(left, textWidth(f.share(s, t))+9)
+		}
+	}
 	column := func(i int) float64 {
 		if len(f.columns) < 2 {
 			return (left + d.width - right) / 2
@@ -79,6 +91,14 @@ func (f *lineFigure) scale(from, to float64, narrow bool) *scale {
 	return linear(min(low, 0)*100, max(high, 0.01)*100, from, to, labels)
 }
 
+// share is the label of a tick.
+func (f *lineFigure) share(s *scale, t tick) string {
+	if f.log && t.at == s.low {
+		return "≤ " + t.label + " %"
+	}
+	return t.label + " %"
+}
+
 func (f *lineFigure) axes(d *drawing, s *scale, column func(int) float64, left, right float64, narrow bool) {
 	for _, t := range s.ticks {
 		y, class := s.at(t.at), "grid"
@@ -89,11 +109,7 @@ func (f *lineFigure) axes(d *drawing, s *scale, column func(int) float64, left, 
 		}
 		d.line(class, left, y, right, y)
 		if t.label != "" {
-			label := t.label
-			if f.log && t.at == s.low {
-				label = "≤" + label
-			}
-			d.text("tick end", left-7, y+4.5, label+" %")
+			d.text("tick end", left-7, y+4.5, f.share(s, t))
 		}
 	}
 	for i, c := range f.columns {
@@ -190,7 +206,7 @@ func (f *lineFigure) labels(d *drawing, s *scale, x float64) {
 		d.group(groupClass(n.line.group)+" line"+pattern(n.line.nth), "")
 		d.path("leader", [][2]float64{{x - 8, n.end}, {x + 4, ys[i]}, {x + 22, ys[i]}})
 		d.mark(groupShape(n.line.group), x+30, ys[i], 4)
-		d.text("label start", x+40, ys[i]+4.5, n.line.label)
+		d.text("label start", x+40, ys[i]+4.5, cut(n.line.label, 38))
 		d.end()
 	}
 }

@@ -25,11 +25,14 @@ func number(v float64, decimals int) string {
 	return whole
 }
 
-// decimals is how many of them give about three digits: none from 100 on, never more than most.
+// decimals is how many of them give about three digits: none from 100 on, never more than most, but one more for what is near zero.
 func decimals(v float64, most int) int {
 	v = math.Abs(v)
 	n := 0
 	for limit := 99.95; v < limit && n < most; limit /= 10 {
+		n++
+	}
+	if v > 0 && v < 0.0995 && most > 1 {
 		n++
 	}
 	return n
@@ -50,9 +53,12 @@ func percent(share float64) string {
 	return number(v, decimals(v, 1))
 }
 
-// span is an interval, both ends with the same number of decimals as the one that is farther from zero has.
+// span is an interval, both ends with as many decimals as the one that is farther from zero has, or as it takes to tell them apart.
 func span(low, high float64, most int) string {
 	d := decimals(math.Max(math.Abs(low), math.Abs(high)), most)
+	for more := 0; more < 2 && low != high && number(low, d) == number(high, d); more++ {
+		d++
+	}
 	return number(low, d) + " to " + number(high, d)
 }
 

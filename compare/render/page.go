@@ -83,12 +83,18 @@ type costTable struct {
 
 type costGroup struct {
 	Title, Class string
-	Rows         []costRow
+	Seats        []costSeat
+}
+
+// costSeat is rows of probes on the same instruction; or of arms that are none, without a class.
+type costSeat struct {
+	Class, Site string
+	Rows        []costRow
 }
 
 type costRow struct {
-	Name, Point, Interval, Spread, Clock, Stub, Overhead, Seat, Class, Verdict, Mood string
-	Estimated                                                                        bool
+	Name, Point, Interval, Spread, Clock, Stub, Overhead, Verdict, Mood string
+	Estimated                                                           bool
 }
 
 // whole is a workload without a parameter.
@@ -202,9 +208,13 @@ func (v *view) costTable(rows []*estimate.Row, parameter int64, c result.Cluster
 		}
 		g := &t.Groups[len(t.Groups)-1]
 		a := v.arm(r.Arm)
+		if n := len(g.Seats); n == 0 || g.Seats[n-1].Class != a.Class || g.Seats[n-1].Site != a.Site {
+			g.Seats = append(g.Seats, costSeat{Class: a.Class, Site: a.Site})
+		}
+		seat := &g.Seats[len(g.Seats)-1]
 		verdict, mood := v.mood(r)
-		g.Rows = append(g.Rows, costRow{Name: title(r), Point: shown(r.Point, nanoseconds), Interval: interval(r.Point, 2), Spread: spreadOf(r),
-			Clock: shown(r.ToClock, ratio), Stub: shown(r.ToStub, ratio), Overhead: shown(r.Overhead, percent), Seat: a.Site, Class: a.Class,
+		seat.Rows = append(seat.Rows, costRow{Name: title(r), Point: shown(r.Point, nanoseconds), Interval: interval(r.Point, 2), Spread: spreadOf(r),
+			Clock: shown(r.ToClock, ratio), Stub: shown(r.ToStub, ratio), Overhead: shown(r.Overhead, percent),
 			Verdict: verdict, Mood: mood, Estimated: a.Estimated})
 	}
 	return t

@@ -86,7 +86,7 @@ func roundLog(v float64, up bool) float64 {
 	return best
 }
 
-// linear is a scale that holds low and high, with at most so many labels.
+// linear is a scale that holds low and high with a little room, with at most so many labels. Zero is kept as an end.
 func linear(low, high, from, to float64, most int) *scale {
 	if high <= low {
 		high = low + 1
@@ -98,17 +98,18 @@ func linear(low, high, from, to float64, most int) *scale {
 			break
 		}
 	}
-	s := &scale{from: from, to: to, low: math.Floor(low/step+1e-9) * step, high: math.Ceil(high/step-1e-9) * step}
-	for i := 0; ; i++ {
-		v := s.low + float64(i)*step
-		if v > s.high+step/2 {
-			return s
-		}
-		if math.Abs(v) < step/1e6 {
-			v = 0
-		}
-		s.ticks = append(s.ticks, tick{v, tickLabel(v)})
+	room := (high - low) * 0.04
+	s := &scale{from: from, to: to, low: low, high: high}
+	if low != 0 {
+		s.low -= room
 	}
+	if high != 0 {
+		s.high += room
+	}
+	for i := math.Ceil(s.low / step); i*step <= s.high; i++ {
+		s.ticks = append(s.ticks, tick{i * step, tickLabel(i * step)})
+	}
+	return s
 }
 
 // tickLabel is a round number as it is.

@@ -21,6 +21,12 @@ const em = 0.6
 // fontSize of labels, in the units of figures, which are shown in their own size.
 const fontSize = 13
 
+// Widths of figures: as wide as the page's text, and for telephones.
+const (
+	figureWidth = 976
+	narrowWidth = 340
+)
+
 // textWidth is about how much room a label takes.
 func textWidth(s string) float64 {
 	return float64(len([]rune(s))) * fontSize * em
