@@ -95,6 +95,7 @@ func (t *Thread) Collect(buf []uint64) (Segment, error) {
 		}
 		return Segment{}, fmt.Errorf("%w: cursor %#x of thread %d is outside its ring", ErrArena, c, t.Tid)
 	}
+	point(130)
 	gone := t.Gone()
 	if gone {
 		c, _ = t.follow() // it may have gone on before it ended
@@ -128,11 +129,14 @@ func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (
 	deadline := time.Now().Add(settling)
 	missing := uint64(0)
 	over := s.Gone || t.area.over != 0
+	point(131)
 	t.settle(t.place(l.ring, c), over) // done as well may be older than what the cursor says
 	if l == &t.cur {                   // of what was left, only a stub that a signal handler interrupted can be missing: see await
 		missing = t.unwritten(l.ring, c, deadline) // before anything is copied
 	}
+	point(132)
 	t.settle(t.place(l.ring, c), over)
+	point(133)
 	wrapped, err := t.wrapped(l.ring, c)
 	if err != nil {
 		return s, err
@@ -148,10 +152,12 @@ func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (
 		from = beyond - l.slots()
 		size, s.Dropped = size-from, int(from)
 	}
+	point(134)
 	s.Slots = fit(buf, size)
 	if err := t.area.mem.read(l.ring, from, s.Slots); err != nil {
 		return s, err
 	}
+	point(135)
 	// A stub that a signal handler interrupted may have stored its done behind the handler's: then they are written.
 	if n := len(s.Slots); missing > 0 && (s.Gone || n == 0 || late(s.Slots, wrapped) >= 0 || inline.Double(uint32(s.Slots[n-1]))) {
 		missing = min(missing, size)

@@ -61,9 +61,11 @@ func (t *Thread) copyRunning(r ring, s seen, size uint64, buf []uint64) (slots [
 	if size == 0 {
 		return slots, 0, nil
 	}
+	point(150)
 	if err := t.area.mem.read(r, s.end+n-size, slots); err != nil {
 		return nil, 0, err
 	}
+	point(151)
 	ordered()
 	now := counter.Now()
 	c := atomic.LoadUint64(&t.block.Cursor)
@@ -73,6 +75,7 @@ func (t *Thread) copyRunning(r ring, s seen, size uint64, buf []uint64) (slots [
 			return nil, 0, ErrLapped
 		}
 	}
+	point(152)
 	// The record before s.end: if it is still there, and was there then, the thread has not come round.
 	newest, err := t.area.mem.readSlot(r, s.end+n-1)
 	if err != nil {

@@ -12,8 +12,10 @@ func StopAll(areas []*Area, patience time.Duration) int {
 	var asked, wait []*Thread
 	for _, a := range areas {
 		a.Disarm()
+		point(140)
 		for _, t := range a.Threads() {
 			on := t.On()
+			point(141)
 			t.RequestStop()
 			if on {
 				asked = append(asked, t)

@@ -33,6 +33,7 @@ func (t *Thread) follow() (uint64, bool) {
 	if c&^runtime.CursorTag == 0 {
 		return c, false
 	}
+	point(120)
 	if start := atomic.LoadUint64(&t.block.Start); t.cur.holds(c) && start > t.cur.own &&
 		start != atomic.LoadUint64(&t.block.PrevEnd) && atomic.LoadUint64(&t.block.Cursor) == c { // and it is not in the next ring
 		// The program has turned the thread off and on again: it is at the ring's beginning, or was.
@@ -68,6 +69,7 @@ func (t *Thread) left() {
 	} else {
 		t.old = t.cur
 	}
+	point(121)
 	t.meter.leave(t.cur.ring, atomic.LoadUint64(&t.block.PrevCursor))
 	start := atomic.LoadUint64(&t.block.PrevEnd) // what start is, or will be in a moment
 	t.cur = lane{ring: t.swap.to, start: start, own: start}
@@ -190,9 +192,12 @@ func (t *Thread) RequestSwap() error {
 		return fmt.Errorf("a second ring for thread %d: %w", t.Tid, err)
 	}
 	t.swap = swap{asked: true, to: to}
+	point(122)
 	atomic.StoreUint64(&t.block.NextBytes, to.bytes)
 	atomic.StoreUint64(&t.block.NextOff, uint64(to.off-t.area.off))
+	point(123)
 	atomic.StoreUint64(&t.block.NextAddr, to.addr)
+	point(124)
 	atomic.AndUint64(&t.block.Mask, ^runtime.MaskSwap) // C9: after the three
 	return nil
 }
@@ -215,6 +220,7 @@ func (t *Thread) Swapped() bool {
 // nil. end is a counter that no record in it is later than, or 0 if that was just now.
 func (t *Thread) ended() (l *lane, c, end uint64) {
 	c, ok := t.follow()
+	point(125)
 	switch {
 	case t.old.there():
 		return &t.old, atomic.LoadUint64(&t.block.PrevCursor), max(1, min(atomic.LoadUint64(&t.block.PrevEnd), counter.Now()))
@@ -247,7 +253,9 @@ func (t *Thread) ReleaseOld() {
 		t.swap.empty = false
 		return
 	}
+	point(126)
 	t.area.mem.clear(l.ring)
+	point(127)
 	t.tail.released(l, c)
 	if l == &t.cur {
 		t.cur.anchors, t.swap.drained = nil, true

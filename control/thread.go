@@ -57,6 +57,7 @@ func (a *Area) Threads() []*Thread {
 			delete(a.threads, i)
 			continue
 		}
+		point(101)
 		t := a.threads[i]
 		if uses := atomic.LoadUint32(&b.Uses); t == nil || t.uses != uses {
 			t = &Thread{area: a, index: i, block: b, uses: uses, Tid: int(b.Tid)}
@@ -93,20 +94,27 @@ func (t *Thread) Asked() int {
 // recorded before is forgotten.
 func (t *Thread) Start() {
 	c := atomic.LoadUint64(&t.block.Cursor)
-	if c&runtime.CursorTag != runtime.CursorOff || !t.forget() {
+	again := c == runtime.CursorAttend && t.stopping // it attends anew because it was stopped and started before
+	if c&runtime.CursorTag != runtime.CursorOff && !again || !t.forget() {
 		return // C1
 	}
+	point(103)
 	t.begun = counter.Now()
 	atomic.StoreUint32(&t.block.Want, 1)
+	point(104)
 	atomic.OrUint64(&t.block.Mask, runtime.MaskStop) // it has answered what it was asked for (C5)
-	// Unless it has just started by itself.
-	atomic.CompareAndSwapUint64(&t.block.Cursor, c, runtime.CursorAttend)
+	point(105)
+	// Unless it has just started by itself. It may be about to answer the stop before this.
+	if !atomic.CompareAndSwapUint64(&t.block.Cursor, c, runtime.CursorAttend) {
+		atomic.CompareAndSwapUint64(&t.block.Cursor, runtime.CursorOff, runtime.CursorAttend)
+	}
 }
 
 // forget gives the memory of all rings of a thread that is off back. They stay its own. It reports false, and does nothing,
 // if the block has gone to another thread since (C15).
 func (t *Thread) forget() bool {
 	named := t.named()
+	point(102)
 	if !t.has() {
 		return false
 	}
@@ -149,10 +157,14 @@ func (t *Thread) Gone() bool {
 // come before the stop or be dropped for it.
 func (t *Thread) RequestStop() {
 	t.stopping = true
+	point(106)
 	atomic.StoreUint32(&t.block.Want, 0)
+	point(107)
 	atomic.AndUint64(&t.block.Mask, ^runtime.MaskStop) // of a thread that is off, too: it must not start itself
-	for range 8 {                                      // it may be in the slow path
+	point(108)
+	for range 8 { // it may be in the slow path
 		c := atomic.LoadUint64(&t.block.Cursor)
+		point(109)
 		if c&runtime.CursorTag != runtime.CursorAttend || atomic.CompareAndSwapUint64(&t.block.Cursor, c, c&^runtime.CursorTag) {
 			return
 		}
@@ -202,6 +214,7 @@ func (t *Thread) Release() {
 	}
 	start := atomic.LoadUint64(&t.block.Start)
 	gone := t.area.over != 0 || t.Gone()
+	point(110)
 	if !t.has() { // it has ended meanwhile, and freed the block itself
 		return
 	}
@@ -211,9 +224,11 @@ func (t *Thread) Release() {
 		}
 		return
 	}
+	point(111)
 	atomic.StoreUint64(&t.block.Start, 0)
 	atomic.StoreUint64(&t.block.PrevCursor, 0) // its records are not the next thread's
 	atomic.StoreUint64(&t.block.Cursor, runtime.CursorOff)
+	point(112)
 	atomic.StoreUint32(&t.block.State, runtime.StateFree)
 	delete(t.area.threads, t.index)
 }

@@ -2,7 +2,13 @@
 # Makes the committed runtime objects, two for each processor that has stubs: runtime_PROCESSOR.o with the thread-local
 # variable __braid_tls, runtime_word_PROCESSOR.o without (BRAID_WORD). They are freestanding apart from a few libc functions
 # (runtime.h lists them), so one object serves glibc, musl and bionic, static and shared.
+#
+# generate.sh DIRECTORY PROCESSOR FLAG... makes runtime_PROCESSOR.o there with more compiler flags (control/race_test.go).
 set -eu
+to=${1:-..}
+only=${2:-}
+[ $# -lt 2 ] || shift 2
+more=$*
 cd "$(dirname "$0")/src"
 CC=${BRAID_CLANG:-clang-19}
 LD=${BRAID_LLD:-ld.lld-19}
@@ -15,7 +21,7 @@ link() { # result, processor, clang target, compiler flags, objcopy flags
 	parts=
 	for c in runtime.c area.c modules.c threads.c rings.c api.c "slow_$2.S"; do
 		# shellcheck disable=SC2086
-		$CC --target="$3" $flags $4 -c "$c" -o "$out/${c%.?}.o"
+		$CC --target="$3" $flags $4 $more -c "$c" -o "$out/${c%.?}.o"
 		parts="$parts $out/${c%.?}.o"
 	done
 	# shellcheck disable=SC2086
@@ -24,11 +30,13 @@ link() { # result, processor, clang target, compiler flags, objcopy flags
 	$OBJCOPY --strip-unneeded --remove-section=.comment --remove-section=.llvm_addrsig $5 \
 		--keep-global-symbol=__braid_tls --keep-global-symbol=__braid_slow --keep-global-symbol=__braid_slow_word \
 		--keep-global-symbol=__braid_api_thread --keep-global-symbol=__braid_api_trigger \
-		"$out/all.o" "../$1.o"
+		"$out/all.o" "$to/$1.o"
 }
 one() {
+	[ -z "$only" ] || [ "$only" = "$1" ] || return 0
 	link "runtime_$1" "$1" "$2" "$3" "$4"
-	link "runtime_word_$1" "$1" "$2" "$3 -DBRAID_WORD" "$4"
+	[ -n "$only" ] ||
+		link "runtime_word_$1" "$1" "$2" "$3 -DBRAID_WORD" "$4"
 }
 tables=-fasynchronous-unwind-tables
 one amd64 x86_64-linux-gnu "$tables -mgeneral-regs-only -fcf-protection=full" ''

@@ -34,6 +34,7 @@ HIDDEN int __braid_api_thread(int on)
 			braid_u64 c = __atomic_load_n(&b->cursor, __ATOMIC_ACQUIRE);
 			braid_u64 mask = __atomic_load_n(&b->mask, __ATOMIC_ACQUIRE);
 			if ((c & BRAID_TAG) == BRAID_OFF && mask & 1 && armed(h)) { /* not while the recorder wants it off */
+				BRAID_POINT(30);
 				clear_ring(b);
 				__atomic_store_n(&b->want, 1, __ATOMIC_RELEASE);
 				__braid_start(h, b, c, mask);

@@ -51,15 +51,27 @@ static int exchange(braid_u64 *word, braid_u64 from, braid_u64 to)
  * address. If the recorder changes its mind meanwhile, what it says stays (R4). */
 HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b, braid_u64 cursor, braid_u64 mask)
 {
-	if (!b->want || b->api == BRAID_API_OFF || !make_ring(h, b) || !exchange(&b->mask, mask, ~b->ring_bytes)) {
+	BRAID_POINT(10);
+	if (b->want && (b->api == BRAID_API_OFF || !make_ring(h, b))) {
 		exchange(&b->cursor, cursor, BRAID_OFF);
 		return;
 	}
+	if (!b->want || !exchange(&b->mask, mask, ~b->ring_bytes)) {
+		BRAID_POINT(11);
+		/* If it was stopped and started again since want was read, that is not the request that this answers. */
+		if (exchange(&b->cursor, cursor, BRAID_OFF) && cursor == BRAID_ATTEND && __atomic_load_n(&b->want, __ATOMIC_ACQUIRE))
+			exchange(&b->cursor, BRAID_OFF, BRAID_ATTEND);
+		return;
+	}
+	BRAID_POINT(12);
 	__braid_put_next_away(b);
 	braid_u64 start = b->start = braid_counter();
 	b->done = 0;
-	if (exchange(&b->cursor, cursor, b->ring_addr | BRAID_ON))
+	BRAID_POINT(13);
+	if (exchange(&b->cursor, cursor, b->ring_addr | BRAID_ON)) {
+		BRAID_POINT(14);
 		b->start = start; /* if it was stopped, released and started again just before, it is 0 */
+	}
 }
 
 /* Turns the calling thread off, where it stands. */
@@ -76,10 +88,13 @@ HIDDEN void __braid_swap(struct braid_header *h, struct braid_block *b, braid_u6
 {
 	braid_u64 mask = __atomic_load_n(&b->mask, __ATOMIC_ACQUIRE), end = cursor & ~BRAID_TAG;
 	braid_u64 addr = __atomic_load_n(&b->next_addr, __ATOMIC_ACQUIRE), bytes = b->next_bytes, off = b->next_off;
+	BRAID_POINT(20);
 	if (!(mask & 1) || !exchange(&b->mask, mask, ~b->ring_bytes)) {
+		BRAID_POINT(21);
 		exchange(&b->cursor, cursor, end | BRAID_OFF);
 		return;
 	}
+	BRAID_POINT(22);
 	int there = addr && bytes == b->ring_bytes;
 	if (there && addr != b->opened && !__braid_open_memory(addr, bytes)) { /* the recorder has made it */
 		__atomic_fetch_add(&h->lost_rings, 1, __ATOMIC_RELAXED);
@@ -96,14 +111,21 @@ HIDDEN void __braid_swap(struct braid_header *h, struct braid_block *b, braid_u6
 	b->prev_done = b->done;
 	b->prev_start = b->start;
 	b->prev_end = braid_counter();
+	BRAID_POINT(23);
 	__atomic_store_n(&b->prev_addr, b->ring_addr, __ATOMIC_RELEASE);
+	BRAID_POINT(24);
 	if (!exchange(&b->cursor, cursor, addr | BRAID_ON)) /* all of prev_* is there by then */
 		return;
+	BRAID_POINT(25);
 	b->start = b->prev_end;
+	BRAID_POINT(26);
 	b->done = 0;
 	b->ring_off = off;
 	b->ring_bytes = bytes;
+	BRAID_POINT(27);
 	__atomic_store_n(&b->ring_addr, addr, __ATOMIC_RELEASE);
-	__atomic_store_n(&b->next_addr, 0, __ATOMIC_RELEASE);
+	BRAID_POINT(28);
+	exchange(&b->next_addr, addr, 0); /* the recorder has seen where the cursor is, and may have named another by now */
+	BRAID_POINT(29);
 	__atomic_store_n(&b->swaps, b->swaps + 1, __ATOMIC_RELEASE);
 }

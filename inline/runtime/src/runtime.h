@@ -26,6 +26,11 @@ extern char **environ;
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
+/* Where a test has a thread wait, to let the recorder come between two steps (control/race_test.go). Nothing otherwise. */
+#ifndef BRAID_POINT
+#define BRAID_POINT(number)
+#endif
+
 /* ---- state of this copy (runtime.c) ---- */
 
 extern HIDDEN struct braid_block __braid_first_dummy, __braid_parked;

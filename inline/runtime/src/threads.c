@@ -42,12 +42,16 @@ HIDDEN struct braid_block *__braid_claim(struct braid_header *h, braid_u32 tid, 
 		while (used <= k &&
 		       !__atomic_compare_exchange_n(&h->block_used, &used, k + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			;
+		BRAID_POINT(1);
 		__braid_fill(h, b, tid);
 		b->api = api;
 		b->want |= api == BRAID_API_ON;
 		b->want &= __atomic_load_n(&h->armed, __ATOMIC_ACQUIRE) != 0; /* the API registers threads without a recorder */
+		BRAID_POINT(2);
 		__braid_start(h, b, BRAID_OFF, b->mask);
+		BRAID_POINT(3);
 		__atomic_store_n(&b->state, BRAID_READY, __ATOMIC_RELEASE); /* R3 */
+		BRAID_POINT(4);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (!__atomic_load_n(&h->armed, __ATOMIC_ACQUIRE))
 			__braid_leave(b); /* a recorder that disarmed before it looked for threads that are ready has missed this one */
@@ -80,7 +84,9 @@ HIDDEN void __braid_attend(struct braid_block **mine)
 			b = __atomic_load_n(&h->armed, __ATOMIC_ACQUIRE) ? __braid_claim(h, tid, BRAID_API_NONE) : &h->dummy;
 		*mine = b;
 	} else {
+		BRAID_POINT(5);
 		braid_u64 c = __atomic_load_n(&t->cursor, __ATOMIC_ACQUIRE);
+		BRAID_POINT(6);
 		if (c == BRAID_ATTEND)
 			__braid_start(h, t, c, __atomic_load_n(&t->mask, __ATOMIC_ACQUIRE));
 		else if ((c & BRAID_TAG) == BRAID_ATTEND)
@@ -98,6 +104,7 @@ HIDDEN void __braid_thread_exit(void *p)
 		return;
 	sys(SYS_prctl, GET_NAME, b->comm, 0); /* it may have been renamed since it registered */
 	b->exit = braid_counter();
+	BRAID_POINT(7);
 	if (b->ring_addr) { /* also if nothing is in it now: the recorder may just be about to free the block */
 		__atomic_store_n(&b->state, BRAID_EXITING, __ATOMIC_RELEASE);
 		return;

@@ -1,0 +1,501 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	goruntime "runtime"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"braid/inline/runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// BRAID_TEST_SEEDS=FROM-TO has TestRaces go through these seeds instead of the first one.
+
+// races are ways to let a recorder and the threads of testdata/race.c come between each other's steps.
+var races = []struct {
+	name  string
+	bin   string
+	ends  int  // threads end after about so many calls; 0: never
+	dies  bool // the recorder is killed at its numbered points, and another takes over
+	turns int  // how often threads are started
+}{
+	{"stops", "race", 0, false, 6000},
+	{"traps", "race-trapped", 0, false, 1000},
+	{"recorder dies", "race", 0, true, 2000},
+	{"threads end", "race", 3000, false, 1000},
+	{"both", "race", 3000, true, 1000},
+}
+
+// TestRaces starts, swaps, copies and stops six threads for each processor while both sides wait at numbered points of
+// their code, for lengths that a seed chooses. Each thread says at which record it was turned on and off. All records
+// between, and no other, must be there.
+func TestRaces(t *testing.T) {
+	from, to := uint64(1), uint64(1)
+	if seeds := os.Getenv("BRAID_TEST_SEEDS"); seeds != "" {
+		if _, err := fmt.Sscanf(seeds, "%d-%d", &from, &to); err != nil {
+			t.Fatalf("BRAID_TEST_SEEDS=%s: %v", seeds, err)
+		}
+	}
+	for _, c := range races {
+		t.Run(c.name, func(t *testing.T) {
+			bin := build(t, c.bin, "-no-pie")
+			calls := callsOf(t, bin)
+			for seed := from; seed <= to; seed++ {
+				r := &race{T: t, calls: calls, rnd: rand.New(rand.NewPCG(seed, uint64(len(c.name)))), actors: map[int]*actor{}, ends: c.ends > 0}
+				r.run(bin, c.ends, c.dies, repeats(t, c.turns))
+				if t.Failed() {
+					t.Fatalf("with seed %d", seed)
+				}
+			}
+		})
+	}
+}
+
+// race is one recording of one program.
+type race struct {
+	*testing.T
+	rnd     *rand.Rand
+	p       *program
+	a       *Area
+	policy  uint32
+	ring    uint64
+	truths  *truths
+	calls   calls
+	actors  map[int]*actor
+	ends    bool
+	buf     []uint64
+	starts  int // threads that were turned on and found to have stopped or ended, with all their records
+	records int
+	swaps   int
+	deaths  int
+	mortal  bool // at present
+}
+
+type state int
+
+const (
+	off      state = iota // nothing is in the ring
+	asked                 // to start
+	stopping              // asked to stop
+)
+
+// actor is a thread as the recorder left it.
+type actor struct {
+	*Thread
+	says   *truth
+	state  state
+	seen   uint32 // stops that were looked at
+	pieces []piece
+	copies [][]uint64 // made while it ran
+	whole  bool       // pieces begin with the first record since it was turned on
+	given  []ring     // given back: nothing may be written there
+	empty  bool       // given back or about to be
+}
+
+// died is what a recorder panics with.
+type died struct{}
+
+func (r *race) run(bin string, ends int, dies bool, turns int) {
+	threads := 6 * goruntime.NumCPU()
+	r.ring = []uint64{4096, 64 << 10, 1 << 20}[r.rnd.IntN(3)]
+	r.policy = runtime.PolicyNone
+	if r.ends {
+		r.policy = runtime.PolicyAll
+	}
+	r.buf = make([]uint64, r.ring/8)
+	var path string
+	r.truths, path = newTruths(r.T)
+	spin, slow := []int{0, 100, 500}[r.rnd.IntN(3)], r.rnd.Uint64()&r.rnd.Uint64()
+	r.p = start(r.T, bin, "", path, strconv.Itoa(threads), strconv.Itoa(ends), strconv.Itoa(spin), strconv.FormatUint(r.rnd.Uint64()>>1, 10), strconv.FormatUint(slow, 10))
+	r.a = attach(r.T, r.p, r.policy, r.ring, threads/2)
+	mine := r.rnd.Uint64() & r.rnd.Uint64()
+	inject = func(n int) {
+		switch v := r.rnd.Uint32(); {
+		case dies && r.mortal && v%2048 == 0:
+			panic(died{})
+		case mine>>(n-100)&1 != 0 && v%64 == 1:
+			time.Sleep(time.Duration(r.rnd.Uint32N(1 << 18)))
+		case v%8 == 2:
+			for k := range v >> 3 % 2000 {
+				fence.Store(k)
+			}
+		case v%32 == 3:
+			goruntime.Gosched()
+		}
+	}
+	defer func() { inject = nil }()
+	begun := time.Now()
+	for r.starts < turns && !r.Failed() {
+		if r.step() {
+			r.takeOver()
+		}
+	}
+	inject = nil
+	r.stopAll()
+	for _, t := range r.actors {
+		r.act(t)
+	}
+	r.progress()
+	r.kill()
+	r.Logf("%v: ring %d, spin %d: %d starts, %d records, %d swaps, %d recorders died", time.Since(begun).Round(time.Millisecond), r.ring, spin,
+		r.starts, r.records, r.swaps, r.deaths)
+}
+
+// step does something with one thread, or with all, and reports whether the recorder died.
+func (r *race) step() (dead bool) {
+	defer func() {
+		r.mortal = false
+		if v := recover(); v != nil {
+			if _, dead = v.(died); !dead {
+				panic(v)
+			}
+		}
+	}()
+	r.mortal = true
+	if r.rnd.IntN(400) == 0 {
+		r.stopAll()
+		return false
+	}
+	for _, th := range r.a.Threads() {
+		if t := r.actor(th); t != nil {
+			r.act(t)
+		}
+	}
+	return false
+}
+
+// actor returns what is known of a thread, or nil if it has said nothing yet.
+func (r *race) actor(th *Thread) *actor {
+	t := r.actors[th.Tid]
+	if t != nil && t.Thread == th {
+		return t
+	}
+	if t != nil && t.Thread.uses == th.uses && t.Thread.index == th.index { // this recorder has taken it over
+		t.Thread = th
+		t.forgotten(t.state)
+		t.given = nil
+		switch c := atomic.LoadUint64(&th.block.Cursor); {
+		case th.On() || c == runtime.CursorAttend:
+			t.state, t.empty = asked, false
+		case t.empty:
+			until(r.T, "a thread sees that it is off", func() bool {
+				return atomic.LoadUint32(&t.says.offs) == atomic.LoadUint32(&t.says.starts) || r.ends && t.Gone()
+			})
+			t.seen = t.says.offs
+			t.Release()
+			t.state, t.empty = off, false
+		case t.state != off:
+			t.state = stopping
+		}
+		return t
+	}
+	u := r.truths.of(th.Tid)
+	if u == nil {
+		return nil
+	}
+	t = &actor{Thread: th, says: u}
+	if r.policy == runtime.PolicyAll { // it has started by itself
+		t.state, t.whole = asked, true
+	}
+	r.actors[th.Tid] = t
+	return t
+}
+
+func (r *race) act(t *actor) {
+	if r.ends && t.Gone() {
+		r.finish(t)
+		return
+	}
+	switch what := r.rnd.IntN(12); t.state {
+	case off:
+		r.untouched(t)
+		if what > 3 {
+			return
+		}
+		t.empty, t.given = true, nil
+		t.Start()
+		if what == 0 { // it may be about to answer that
+			t.RequestStop()
+			r.await(t, "a thread that was hardly started has stopped", t.Stopped)
+			if atomic.LoadUint64(&t.block.Cursor)&^runtime.CursorTag != 0 {
+				t.state = stopping // it was started
+				t.empty, t.whole = false, true
+				return
+			}
+			t.Start()
+			r.await(t, "a thread that was stopped and started again is on", t.On)
+		}
+		t.empty, t.state, t.whole = false, asked, true
+	case asked:
+		r.running(t, what)
+	case stopping:
+		if t.Stopped() {
+			r.finish(t)
+		}
+	}
+}
+
+// running does something with a thread that is on, or will be soon.
+func (r *race) running(t *actor, what int) {
+	keep := func(slots []uint64, err error) {
+		if err == nil && len(slots) > 0 && len(t.copies) < 8 {
+			t.copies = append(t.copies, append([]uint64(nil), slots...))
+		} else if err != nil && t.On() && !errors.Is(err, ErrLapped) {
+			r.Fatal(err)
+		}
+	}
+	switch what {
+	case 0:
+		if t.On() {
+			s, err := t.Snapshot(r.buf)
+			keep(s.Slots, err)
+		}
+	case 1:
+		slots, _, _, err := t.Tail(int(r.ring)/8, r.buf)
+		keep(slots, err)
+	case 2:
+		t.Note()
+		t.Position()
+	case 3, 4, 5:
+		if err := t.RequestSwap(); err != nil && !errors.Is(err, ErrNotRecording) {
+			r.Fatal(err)
+		}
+		fallthrough
+	case 6, 7:
+		if t.Swapped() {
+			r.takeOld(t)
+		}
+	case 8:
+		r.await(t, "a thread that was started is on", t.On)
+	case 9:
+		t.RequestStop()
+		if s, err := t.Collect(r.buf); err == nil && s.DroppedNewest == 0 && !s.Late { // whether it has answered or not
+			keep(s.Slots, nil)
+		}
+		t.state = stopping
+	case 10:
+		t.RequestStop()
+		t.state = stopping
+	}
+}
+
+// await waits for what a thread must do, unless it ends.
+func (r *race) await(t *actor, what string, is func() bool) {
+	r.Helper()
+	until(r.T, what, func() bool { return is() || r.ends && t.Gone() })
+}
+
+func (r *race) takeOld(t *actor) {
+	var s Segment
+	until(r.T, "the ring that was left is written", func() bool {
+		var err error
+		if s, err = t.CollectOld(r.buf); err != nil {
+			r.Fatal(err)
+		}
+		return !s.Late && s.DroppedNewest == 0 || s.Gone
+	})
+	if !s.Exact || s.Dropped != 0 {
+		r.Fatalf("the ring that a thread has left: exact %v, %d slots left out", s.Exact, s.Dropped)
+	}
+	r.add(t, &s)
+	left := t.old.ring
+	t.ReleaseOld()
+	r.swaps++
+	r.hole(t, left, "the ring that was left")
+}
+
+// add keeps what was copied.
+func (r *race) add(t *actor, s *Segment) {
+	kinds, half, err := r.calls.parse(s.Slots)
+	if err != nil {
+		r.Fatalf("thread %d: %v", t.Tid, err)
+	}
+	t.pieces = append(t.pieces, piece{kinds, half, s.Complete, append([]uint64(nil), s.Slots...)})
+	r.records += len(kinds)
+}
+
+// finish compares what a thread that has stopped or ended has recorded with what it says.
+func (r *race) finish(t *actor) {
+	gone, says := t.Gone(), t.says
+	if !gone {
+		if atomic.LoadUint64(&t.block.Cursor)&^runtime.CursorTag == 0 { // stopped before it had started
+			t.forgotten(off)
+			return
+		}
+		until(r.T, "a thread sees that it is off", t.seesOff)
+	}
+	if says.starts > t.seen {
+		if t.Swapped() {
+			r.takeOld(t)
+		}
+		r.takeLast(t, gone)
+		last := []uint64{says.last}
+		if gone && says.ended == 0 && says.starts > says.offs { // killed: it may have written one more, and not have said so
+			last = []uint64{says.at - 1, says.at}
+		}
+		first, err := endsAt(t.pieces, last[0])
+		if err != nil && len(last) > 1 {
+			first, err = endsAt(t.pieces, last[1])
+		}
+		if err != nil {
+			for _, p := range t.pieces {
+				r.Logf("piece of %d records, complete %v", len(p.kinds), p.complete)
+			}
+			r.Logf("%+v\n%+v", *t.block, t.Thread)
+			r.Fatalf("thread %d, %d starts, from record %d: %v", t.Tid, says.starts, says.first, err)
+		}
+		if begins := t.whole && complete(t.pieces); first < says.first || begins && first != says.first {
+			r.Fatalf("thread %d: the first record is %d, not %d", t.Tid, first, says.first)
+		}
+		for _, c := range t.copies {
+			if err := within(c, t.pieces); err != nil && !gone {
+				r.Fatalf("thread %d: a copy made while it ran: %v", t.Tid, err)
+			}
+		}
+		r.starts++
+	}
+	t.seen = says.offs
+	if gone || r.rnd.IntN(4) != 0 { // otherwise Start forgets what is there
+		t.empty = true
+		t.Release()
+		t.given = append([]ring(nil), t.rings...)
+	}
+	t.forgotten(off)
+	if gone {
+		delete(r.actors, t.Tid)
+	}
+}
+
+// takeLast copies what a thread has in the ring where it is.
+func (r *race) takeLast(t *actor, gone bool) {
+	var s Segment
+	until(r.T, "a thread that was stopped has written its last record", func() bool {
+		var err error
+		if s, err = t.Collect(r.buf); err != nil {
+			r.Fatal(err)
+		}
+		return !s.Late && s.DroppedNewest == 0 || gone
+	})
+	if !s.Exact || s.Dropped != 0 || s.Gone != gone || s.DroppedNewest != 0 && t.says.ended != 0 {
+		r.Fatalf("a thread that has stopped: %+v", s)
+	}
+	r.add(t, &s)
+	n := len(s.Slots)
+	newest := s.Slots[max(0, n-1):]
+	again, err := t.Collect(nil)
+	if err != nil || len(again.Slots) != n || n > 0 && again.Slots[n-1] != newest[0] {
+		r.Fatalf("%d slots, then %d of a thread that has stopped: %v", n, len(again.Slots), err)
+	}
+}
+
+func complete(pieces []piece) bool {
+	for _, p := range pieces {
+		if !p.complete {
+			return false
+		}
+	}
+	return true
+}
+
+// forgotten says that nothing is known of what the thread will record next.
+func (t *actor) forgotten(s state) {
+	t.state, t.pieces, t.copies, t.whole = s, nil, nil, false
+}
+
+// seesOff reports whether the thread has found that it was turned off since that was looked at.
+func (t *actor) seesOff() bool {
+	offs := atomic.LoadUint32(&t.says.offs)
+	return offs > t.seen && offs == atomic.LoadUint32(&t.says.starts)
+}
+
+// untouched checks that nothing was written into rings since they were given back.
+func (r *race) untouched(t *actor) {
+	for _, g := range t.given {
+		r.hole(t, g, "a ring that was given back")
+	}
+}
+
+// hole checks that a ring has no memory: whoever writes into it gives it some.
+func (r *race) hole(t *actor, g ring, what string) {
+	at, err := unix.Seek(int(r.a.mem.f.Fd()), g.off, unix.SEEK_DATA)
+	if err == nil && at < g.off+int64(g.bytes) || err != nil && !errors.Is(err, unix.ENXIO) {
+		r.Fatalf("thread %d has written into %s: at %#x of %#x, cursor %#x, %v", t.Tid, what, at-g.off, g.bytes, t.block.Cursor, err)
+	}
+}
+
+// stopAll stops all threads at once. Those that are about to register must not stay on either.
+func (r *race) stopAll() {
+	if n := StopAll([]*Area{r.a}, time.Minute); n != 0 {
+		r.Fatalf("%d threads have not stopped", n)
+	}
+	if r.ends {
+		r.progress() // all that were registering have done so
+	}
+	for _, th := range r.a.Threads() {
+		if th.On() && !th.Gone() {
+			r.Fatalf("thread %d is on behind a stop", th.Tid)
+		}
+		if t := r.actor(th); t != nil && t.state == asked {
+			t.state = stopping
+		}
+	}
+	r.a.Arm(r.policy, r.ring)
+}
+
+// progress waits until every thread has come to more trace points, or has ended.
+func (r *race) progress() {
+	type mark struct {
+		*truth
+		serial uint32
+		at     uint64
+	}
+	var wait []mark
+	for i := range min(atomic.LoadUint32(&r.truths.used), uint32(len(r.truths.truth))) {
+		if u := &r.truths.truth[i]; u.ended == 0 && u.tid != 0 {
+			wait = append(wait, mark{u, u.serial, atomic.LoadUint64(&u.at)})
+		}
+	}
+	for _, w := range wait {
+		until(r.T, "a thread gets on", func() bool {
+			return atomic.LoadUint32(&w.ended) != 0 || w.truth.serial != w.serial || atomic.LoadUint64(&w.truth.at) > w.at+3
+		})
+	}
+}
+
+// takeOver begins a new recorder in the place of one that has died.
+func (r *race) takeOver() {
+	r.deaths++
+	r.a.Close() // as the kernel does
+	areas, err := Attach(r.p.Process.Pid)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.a = areas[0]
+	r.Cleanup(r.a.Close)
+	r.a.Arm(r.policy, r.ring)
+}
+
+// kill starts all threads, kills the program, and looks at what they have left.
+func (r *race) kill() {
+	for range 20 + r.rnd.IntN(200) {
+		for _, th := range r.a.Threads() {
+			if t := r.actor(th); t != nil {
+				r.act(t)
+			}
+		}
+	}
+	r.p.Process.Kill()
+	r.p.Wait()
+	for _, th := range r.a.Threads() {
+		if t := r.actor(th); t != nil {
+			r.finish(t)
+		}
+	}
+}
