@@ -58,6 +58,9 @@ func classifyX86(code []byte, address uint64, kernel Version) (Class, error) {
 	if slices.ContainsFunc(in.prefixes, func(p byte) bool { return bytes.IndexByte([]byte{0x26, 0x2e, 0x36, 0x3e, 0xf0}, p) >= 0 }) {
 		return Refused, nil
 	}
+	if code[0] == 0xcc { // prepare_uprobe in kernel/events/uprobes.c: somebody's breakpoint
+		return Refused, nil
+	}
 	if !in.two && x86Good[in.op>>4]&(1<<(in.op&15)) == 0 {
 		return Refused, nil
 	}

@@ -109,7 +109,7 @@ func (s Site) Text(goarch string) string {
 		}
 	case goarch == "arm64":
 		if in, err := arm64asm.Decode(s.Code); err == nil {
-			return arm64asm.GNUSyntax(in)
+			return strings.TrimSpace(arm64asm.GNUSyntax(in))
 		}
 	}
 	return hex.EncodeToString(s.Code[:min(4, len(s.Code))])
