@@ -28,7 +28,9 @@ func Render(w io.Writer, s *Status) error {
 	}
 	line("braid %s  pid %d  up %s  cpu %.2f%%  memory %s  rings %s", clean(d.Version, 20), d.PID, span(uptime), share,
 		size(int64(d.RSSBytes)), size(int64(d.RingBytes)))
-	line("kernel %s", clean(d.Kernel, width))
+	for i, l := range wrapped("kernel "+clean(d.Kernel, maxNote), width-7) {
+		line("%*s%s", min(i, 1)*7, "", l)
+	}
 	if len(d.HooksMissing) > 0 {
 		line("hooks missing: %s", clean(strings.Join(d.HooksMissing, ", "), width))
 	}
@@ -52,8 +54,8 @@ func Render(w io.Writer, s *Status) error {
 			line("%7d   %-16s        %-8s %7s %8s  wraps %s, swaps %s", th.TID, clean(th.Name, 16), state, size(int64(th.RingBytes)),
 				count(th.Records), count(th.Wraps), count(th.Swaps))
 		}
-		if t.Note != "" {
-			line("          %s", clean(t.Note, width))
+		for _, l := range wrapped(clean(t.Note, maxNote), width-10) {
+			line("          %s", l)
 		}
 		lost(line, "          ", t.Lost)
 	}
@@ -107,6 +109,32 @@ func counts(line func(string, ...any), head string, m map[string]uint64) {
 	if text != head {
 		line("%s", text)
 	}
+}
+
+// maxNote bounds what a target can say of itself by its name.
+const maxNote = 400
+
+// wrapped breaks a text into lines of at most n columns, between words where it can.
+func wrapped(s string, n int) []string {
+	var out []string
+	text := []rune(s)
+	for len(text) > n {
+		at := n
+		for at > n/2 && text[at] != ' ' {
+			at--
+		}
+		if text[at] != ' ' {
+			at = n
+		}
+		out = append(out, string(text[:at]))
+		if text = text[at:]; text[0] == ' ' {
+			text = text[1:]
+		}
+	}
+	if len(text) > 0 {
+		out = append(out, string(text))
+	}
+	return out
 }
 
 // clean makes a foreign text printable and at most n columns long.

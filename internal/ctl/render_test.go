@@ -27,6 +27,21 @@ func checkTable(t *testing.T, s *Status) string {
 	return b.String()
 }
 
+func TestWrapped(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"", 10, ""}, {"one two", 7, "one two"}, {"one two", 6, "one|two"}, {"onetwothree", 4, "onet|woth|ree"},
+		{"no consent: user 0 has no file", 12, "no consent:|user 0 has|no file"}, {"aaaa bbbb", 4, "aaaa|bbbb"},
+	} {
+		if got := strings.Join(wrapped(c.text, c.n), "|"); got != c.want {
+			t.Errorf("%q in %d columns: %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}
+
 func TestRender(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s := &Status{Time: now,
