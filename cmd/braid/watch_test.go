@@ -338,6 +338,44 @@ func TestWatchMethod(t *testing.T) {
 	}
 }
 
+// Methods that can't be probed are watched from the rings: here, because there are too many.
+func TestWatchMethodsByProbesOrRings(t *testing.T) {
+	var c strings.Builder
+	c.WriteString("#include <stdio.h>\n#include <unistd.h>\n")
+	for i := range 20 {
+		fmt.Fprintf(&c, "__attribute__((noinline)) void some%d(void) { usleep(%d); __asm__ volatile(\"\"); }\n", i, i/19*60000)
+	}
+	c.WriteString("int main(void) {\n  printf(\"main %d\\n\", getpid()); fflush(stdout);\n  while (getchar() != EOF) {\n")
+	for i := range 20 {
+		fmt.Fprintf(&c, "    some%d();\n", i)
+	}
+	c.WriteString("  }\n}\n")
+	dir := t.TempDir()
+	source, bin := filepath.Join(dir, "many.c"), filepath.Join(dir, "many")
+	if err := os.WriteFile(source, []byte(c.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(braidBin, "cc", "gcc", "-O2", "-o", bin, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	w := watch(t, "programs:\n  - {name: many, threads: all, ring: 1M}\ntriggers:\n"+
+		"  - {name: late, method: {name: some*, longer: 50ms, via: probe}, cooldown: 0s}\n")
+	p := start(t, exec.Command(bin))
+	w.knows(t, p.expect("main"))
+	until(t, "the status to say so", func() bool { return strings.Contains(w.status(t).Targets[0].Note, "from the rings") })
+	fmt.Fprintln(p.stdin)
+	if why := w.said(t, "msg=fired"); !strings.Contains(why, "some19 took") {
+		t.Errorf("fired: %s", why)
+	}
+	if m := report(t, w.wrote(t)).method(t, "some19"); m.Calls == 0 {
+		t.Errorf("some19: %+v", m)
+	}
+	w.ends(t)
+	if code := p.end(); code != 0 {
+		t.Errorf("the program ended with %d", code)
+	}
+}
+
 // What is turned off by hand stays off until it is turned on by hand.
 func TestWatchTurn(t *testing.T) {
 	p, pid, tids := serve(t, "target", 3)

@@ -298,7 +298,7 @@ func (d *Daemon) waits(pid int) bool {
 
 func (d *Daemon) forget(t *target) {
 	delete(d.targets, t.pid)
-	d.closeProbes(t)
+	d.closeProbes(t, nil)
 	if d.kernel != nil {
 		d.kernel.rec.RemoveTarget(t.pid)
 	}

@@ -16,7 +16,9 @@ const slotBudget = 1 << 20
 func (d *Daemon) watchMethods(t *target) {
 	if n := len(t.proc.Modules); n != t.modules {
 		t.modules = n
-		d.openProbes(t)
+		if err := d.openProbes(t); err != nil {
+			t.note = err.Error()
+		}
 		if t.live != nil {
 			t.live.SetModules(t.proc.Symbols())
 		}

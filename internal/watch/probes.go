@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"slices"
 
 	"braid/bpf"
 	"braid/internal/trigger"
@@ -12,6 +13,8 @@ import (
 // costs microseconds.
 const maxProbes = 16
 
+var errTooMany = fmt.Errorf("more than %d methods of the process fit what is to be probed", maxProbes)
+
 // probed is what a probe was put at.
 type probed struct {
 	condition *trigger.Condition
@@ -20,31 +23,44 @@ type probed struct {
 	probe     *bpf.Probe
 }
 
-// openProbes puts probes at the methods that conditions name, as far as the target's modules are known.
-func (d *Daemon) openProbes(t *target) {
+// openProbes puts probes at the methods that conditions name, as far as the target's modules are known. A condition with a
+// method that can't be probed is decided from the rings.
+func (d *Daemon) openProbes(t *target) error {
 	if d.kernel == nil || len(t.needs.Probe) == 0 {
-		return
+		return nil
 	}
 	mods := t.proc.Symbols()
+	refused := map[*trigger.Condition]bool{}
 	for s := range symbols.NewTable(mods, symbols.Options{}).Functions() {
 		if t.probedAt[s.Addr] {
 			continue
 		}
 		for _, c := range t.needs.Probe {
-			if !trigger.MatchMethod(c.Method, s.Name) {
+			if refused[c] || !trigger.MatchMethod(c.Method, s.Name) {
 				continue
 			}
-			if t.probedAt[s.Addr] = true; len(t.probes) >= maxProbes {
-				t.lost["probes_too_many"]++
-				continue
+			err := errTooMany
+			if t.probedAt[s.Addr] = true; len(t.probes) < maxProbes {
+				err = d.probe(t, c, &s, mods[s.Module].Bias)
 			}
-			if err := d.probe(t, c, &s, mods[s.Module].Bias); err != nil {
+			if err != nil {
+				refused[c] = true
 				t.lost["probes_refused"]++
-				t.note = fmt.Sprintf("no probe at %s: %v", s.Name, err)
-				d.log.Warn("a method is not watched", "pid", t.pid, "method", s.Name, "why", err)
+				t.note = fmt.Sprintf("no probe at %s: %v; its calls are watched from the rings", s.Name, err)
+				d.log.Warn("methods are watched from the rings, not by probes", "pid", t.pid, "pattern", c.Method, "method", s.Name, "why", err)
 			}
 		}
 	}
+	if len(refused) == 0 {
+		return nil
+	}
+	d.closeProbes(t, refused)
+	t.needs.Probe = slices.DeleteFunc(slices.Clone(t.needs.Probe), func(c *trigger.Condition) bool { return refused[c] })
+	t.needs.Ring = slices.Clone(t.needs.Ring)
+	for c := range refused {
+		t.needs.Ring = append(t.needs.Ring, c)
+	}
+	return d.openLive(t)
 }
 
 func (d *Daemon) probe(t *target, c *trigger.Condition, s *symbols.Symbol, bias uint64) error {
@@ -69,14 +85,19 @@ func (d *Daemon) probeSays(n notice) {
 		Condition: p.condition.ID, Subject: p.method, Value: float64(n.fired.Value)}))
 }
 
-// closeProbes takes a target's probes out, beside the daemon's other work: the kernel waits at each, up to seconds in all.
-func (d *Daemon) closeProbes(t *target) {
+// closeProbes takes a target's probes out, those of some conditions or (nil) all, beside the daemon's other work: the
+// kernel waits at each, up to seconds in all.
+func (d *Daemon) closeProbes(t *target, of map[*trigger.Condition]bool) {
 	var all []*bpf.Probe
-	for _, id := range t.probes {
-		all = append(all, d.probes[id].probe)
+	t.probes = slices.DeleteFunc(t.probes, func(id uint32) bool {
+		p := d.probes[id]
+		if of != nil && !of[p.condition] {
+			return false
+		}
+		all = append(all, p.probe)
 		delete(d.probes, id)
-	}
-	t.probes = nil
+		return true
+	})
 	if len(all) == 0 {
 		return
 	}
