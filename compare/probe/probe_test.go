@@ -18,26 +18,36 @@ import (
 
 // target is the test's own program, at work.
 type target struct {
-	t    *testing.T
-	path string
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *bufio.Scanner
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
 }
 
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "target")
-	out, err := exec.Command("gcc", "-O2", "-fno-optimize-sibling-calls", "-Wall", "-Werror", "-o", path, "testdata/target.c").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+// targetPath is testdata/target.c, compiled by TestMain, or what BRAID_TEST_TARGET names, for guests without a compiler.
+var targetPath = os.Getenv("BRAID_TEST_TARGET")
+
+func TestMain(m *testing.M) {
+	if targetPath != "" {
+		os.Exit(m.Run())
 	}
-	return path
+	dir, err := os.MkdirTemp("", "braid-probe-")
+	if err != nil {
+		panic(err)
+	}
+	targetPath = filepath.Join(dir, "target")
+	out, err := exec.Command("gcc", "-O2", "-fno-optimize-sibling-calls", "-Wall", "-Werror", "-o", targetPath, "testdata/target.c").CombinedOutput()
+	if err != nil {
+		panic(fmt.Sprintf("%v: %s", err, out))
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
-func start(t *testing.T, path string) *target {
+func start(t *testing.T) *target {
 	t.Helper()
-	p := &target{t: t, path: path, cmd: exec.Command(path)}
+	p := &target{t: t, cmd: exec.Command(targetPath)}
 	p.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -94,9 +104,9 @@ func open(t *testing.T, o Options) *Tracer {
 	return tr
 }
 
-func entries(t *testing.T, path string, functions ...string) []Site {
+func entries(t *testing.T, functions ...string) []Site {
 	t.Helper()
-	sites, err := Entries(path, functions)
+	sites, err := Entries(targetPath, functions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +126,7 @@ func take(t *testing.T, tr *Tracer, want Counts) {
 
 func attach(t *testing.T, tr *Tracer, p *target, sites []Site) {
 	t.Helper()
-	if err := tr.Attach(p.pid(), p.path, sites); err != nil {
+	if err := tr.Attach(p.pid(), targetPath, sites); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -150,21 +160,20 @@ func kinds(t *testing.T) (have []Kind) {
 
 // What is decoded must be what the kernel does, for every instruction of the target.
 func TestClassesAreTheKernels(t *testing.T) {
-	path := build(t)
 	kernel, err := KernelVersion()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := open(t, Options{Kind: Entry})
-	for _, f := range functionsOf(t, path) {
-		site := entries(t, path, f)
+	tr := open(t, Options{Kind: Static}) // the fastest to detach, and without returns
+	for _, f := range functionsOf(t) {
+		site := entries(t, f)
 		class, err := Classify(runtime.GOARCH, site[0].Code, site[0].Address, kernel)
 		if err != nil {
 			t.Errorf("%s: %v", f, err)
 			continue
 		}
-		p := start(t, path)
-		err = tr.Attach(p.pid(), path, site)
+		p := start(t)
+		err = tr.Attach(p.pid(), targetPath, site)
 		if class == Refused || err != nil {
 			if class != Refused || err == nil {
 				t.Errorf("%s (%s) should be %s, and Attach says %v", f, site[0].Text(runtime.GOARCH), class, err)
@@ -174,7 +183,7 @@ func TestClassesAreTheKernels(t *testing.T) {
 		}
 		p.call(f, 3)
 		take(t, tr, Counts{Events: 3})
-		states, stepping, err := Look(p.pid(), path, site)
+		states, stepping, err := Look(p.pid(), targetPath, site)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,14 +192,14 @@ func TestClassesAreTheKernels(t *testing.T) {
 		}
 		t.Logf("%-20s %-30s %s, %s", f, site[0].Text(runtime.GOARCH), class, states[0])
 		detach(t, tr)
-		if states, _, err := Look(p.pid(), path, site); err != nil || states[0] != Untouched {
+		if states, _, err := Look(p.pid(), targetPath, site); err != nil || states[0] != Untouched {
 			t.Errorf("%s is %v after Detach: %v", f, states, err)
 		}
 	}
 }
 
 // functionsOf lists the functions that the target defines by a macro.
-func functionsOf(t *testing.T, path string) (names []string) {
+func functionsOf(t *testing.T) (names []string) {
 	t.Helper()
 	source, err := os.ReadFile("testdata/target.c")
 	if err != nil {
@@ -201,7 +210,7 @@ func functionsOf(t *testing.T, path string) (names []string) {
 		if !ok || !strings.HasPrefix(line, "\tF(") {
 			continue
 		}
-		if _, err := Entries(path, []string{name}); err == nil { // the other processor's are not there
+		if _, err := Entries(targetPath, []string{name}); err == nil { // the other processor's are not there
 			names = append(names, name)
 		}
 	}

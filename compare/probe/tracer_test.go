@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-func statics(t *testing.T, path string, functions ...string) []Site {
+func statics(t *testing.T, functions ...string) []Site {
 	t.Helper()
-	sites, err := Statics(path, functions)
+	sites, err := Statics(targetPath, functions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,13 +29,12 @@ func expected(o Options, calls uint64) (c Counts) {
 
 // Every kind records each call once, of its own process alone, and nothing any more once it is detached.
 func TestKindsRecordExactly(t *testing.T) {
-	path := build(t)
-	p, other := start(t, path), start(t, path)
+	p, other := start(t), start(t)
 	for _, kind := range kinds(t) {
-		function, sites := "nested", entries(t, path, "nested")
+		function, sites := "nested", entries(t, "nested")
 		calls := uint64(10) // it calls itself
 		if kind == Static {
-			function, sites, calls = "usdt", statics(t, path, "usdt"), 1
+			function, sites, calls = "usdt", statics(t, "usdt"), 1
 		}
 		for _, record := range []bool{false, true} {
 			o := Options{Kind: kind, Record: record, RingBytes: 1 << 20}
@@ -52,7 +51,7 @@ func TestKindsRecordExactly(t *testing.T) {
 			detach(t, tr)
 			p.call(function, 3)
 			take(t, tr, Counts{})
-			states, _, err := Look(p.pid(), path, sites)
+			states, _, err := Look(p.pid(), targetPath, sites)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,10 +69,9 @@ func TestKindsRecordExactly(t *testing.T) {
 
 // Static probes with a semaphore are watched while they are traced, so that the program does the work for them.
 func TestSemaphoreCountsWatchers(t *testing.T) {
-	path := build(t)
-	p := start(t, path)
+	p := start(t)
 	tr := open(t, Options{Kind: Static})
-	sites := statics(t, path, "usdt")
+	sites := statics(t, "usdt")
 	if len(sites) != 2 || sites[0].Return || !sites[1].Return || sites[0].Semaphore == 0 {
 		t.Fatalf("static sites are %+v", sites)
 	}
@@ -89,17 +87,16 @@ func TestSemaphoreCountsWatchers(t *testing.T) {
 	if n := p.call("usdt", 1); n != 0 {
 		t.Errorf("%d watchers after", n)
 	}
-	if _, err := Statics(path, []string{"nested"}); err == nil {
+	if _, err := Statics(targetPath, []string{"nested"}); err == nil {
 		t.Error("a function without a static probe has one")
 	}
 }
 
 // A ring that is full drops events, and says how many.
 func TestFullRingCountsDrops(t *testing.T) {
-	path := build(t)
-	p := start(t, path)
+	p := start(t)
 	tr := open(t, Options{Kind: Entry, Record: true, RingBytes: 1})
-	attach(t, tr, p, entries(t, path, "mov"))
+	attach(t, tr, p, entries(t, "mov"))
 	const calls = 1000
 	p.call("mov", calls)
 	c, err := tr.Take()
@@ -116,20 +113,19 @@ func TestFullRingCountsDrops(t *testing.T) {
 
 // An Attach that fails takes back what it did.
 func TestFailedAttachLeavesNothing(t *testing.T) {
-	path := build(t)
 	for _, kind := range kinds(t) {
-		p := start(t, path)
+		p := start(t)
 		tr := open(t, Options{Kind: kind})
-		good := entries(t, path, "nested")
+		good := entries(t, "nested")
 		bad := good[0]
 		bad.Offset = 1 << 40
-		if err := tr.Attach(p.pid(), path, []Site{good[0], bad}); err == nil {
+		if err := tr.Attach(p.pid(), targetPath, []Site{good[0], bad}); err == nil {
 			t.Errorf("%s: attached behind the file's end", kind)
 		}
-		if err := tr.Attach(0, path, good); err == nil {
+		if err := tr.Attach(0, targetPath, good); err == nil {
 			t.Errorf("%s: attached to all processes", kind)
 		}
-		if err := tr.Attach(p.pid(), path, nil); err == nil {
+		if err := tr.Attach(p.pid(), targetPath, nil); err == nil {
 			t.Errorf("%s: attached to no site", kind)
 		}
 		if n := tr.Attached(); n != 0 {
@@ -137,22 +133,21 @@ func TestFailedAttachLeavesNothing(t *testing.T) {
 		}
 		p.call("nested", 1)
 		take(t, tr, Counts{})
-		if states, _, err := Look(p.pid(), path, good); err != nil || states[0] != Untouched {
+		if states, _, err := Look(p.pid(), targetPath, good); err != nil || states[0] != Untouched {
 			t.Errorf("%s: %v, %v", kind, states, err)
 		}
 	}
 }
 
 func TestCloseAfterProcessEnded(t *testing.T) {
-	path := build(t)
 	for _, kind := range kinds(t) {
 		tr, err := Open(Options{Kind: kind, Record: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Run(string(kind), func(t *testing.T) {
-			p := start(t, path)
-			attach(t, tr, p, entries(t, path, "nested"))
+			p := start(t)
+			attach(t, tr, p, entries(t, "nested"))
 		})
 		for range 2 {
 			if err := tr.Close(); err != nil {
@@ -163,18 +158,17 @@ func TestCloseAfterProcessEnded(t *testing.T) {
 }
 
 func TestUnknownNames(t *testing.T) {
-	path := build(t)
-	if _, err := Entries(path, []string{"nested", "nobody"}); err == nil {
+	if _, err := Entries(targetPath, []string{"nested", "nobody"}); err == nil {
 		t.Error("found a function that is not there")
 	}
-	if _, err := Entries(path+"x", []string{"nested"}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Entries(targetPath+"x", []string{"nested"}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("of a missing file: %v", err)
 	}
 	if err := Supported("magic"); err != nil {
 		t.Log(err)
 	}
 	tr := open(t, Options{Kind: "magic"})
-	if err := tr.Attach(os.Getpid(), path, entries(t, path, "nested")); err == nil {
+	if err := tr.Attach(os.Getpid(), targetPath, entries(t, "nested")); err == nil {
 		t.Error("attached an unknown kind")
 	}
 }
