@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"strings"
 
 	"braid/compare/estimate"
 )
@@ -21,6 +22,15 @@ type dotRow struct {
 	dots         []dot
 }
 
+// values are the row's figures, as text.
+func (r *dotRow) values() string {
+	var s []string
+	for _, m := range r.dots {
+		s = append(s, nanoseconds(m.Median))
+	}
+	return strings.Join(s, " · ")
+}
+
 // dotFigure shows costs on a logarithmic axis, a row for each arm.
 type dotFigure struct {
 	id, title, desc string
@@ -35,12 +45,13 @@ const least = 0.1
 
 func (f *dotFigure) draw(narrow bool) template.HTML {
 	d := &drawing{width: figureWidth}
-	label, right, row, top := 0.0, 150.0, 26.0, 34.0
+	label, right, row, top := 0.0, 12.0, 26.0, 34.0
 	if narrow {
 		d.width, right, row = narrowWidth, 12, 42
 	} else {
 		for _, r := range f.rows {
 			label = max(label, min(textWidth(r.label), 300)+16)
+			right = max(right, textWidth(r.values())*1.06+18)
 		}
 	}
 	low, high := math.Inf(1), least*10
@@ -66,7 +77,7 @@ func (f *dotFigure) draw(narrow bool) template.HTML {
 		group = r.group
 		d.group(groupClass(r.group), "")
 		if narrow {
-			d.text("label start", 2, y-5, r.label)
+			d.text("label start", 2, y-5, cut(r.label, int((d.width-textWidth(r.values())*1.06)/(fontSize*em))-2))
 			y += 9
 		} else {
 			d.text("label end", label, y+4.5, r.label)
@@ -109,8 +120,7 @@ func (f *dotFigure) axes(d *drawing, s *scale, top, bottom float64) {
 
 func (f *dotFigure) dots(d *drawing, s *scale, r dotRow, y float64, narrow bool) {
 	d.line("track", s.from, y, s.to, y)
-	values := ""
-	for i, m := range r.dots {
+	for _, m := range r.dots {
 		x, inside := s.place(m.Median)
 		d.group("dot", m.hint)
 		if a, b := s.at(m.Low), s.at(m.High); b-a > 8 {
@@ -124,16 +134,11 @@ func (f *dotFigure) dots(d *drawing, s *scale, r dotRow, y float64, narrow bool)
 			d.path("stroke", [][2]float64{{x + 7, y - 5}, {x + 1, y}, {x + 7, y + 5}})
 		}
 		d.end()
-		if i > 0 {
-			values += " · "
-		}
-		values += nanoseconds(m.Median)
 	}
 	if narrow {
-		d.text("value end", d.width-2, y-14, values)
-		return
+		y -= 18.5
 	}
-	d.text("value end", d.width-2, y+4.5, values)
+	d.text("value end", d.width-2, y+4.5, r.values())
 }
 
 // hint is what the pointer shows over a mark.

@@ -63,30 +63,34 @@ func (v *view) costFigure(rows []*estimate.Row, id string) *figure {
 	return fig
 }
 
-// chosen are arms whose lines are named in a figure of many: all that run in the program, and of the others the cheapest and
-// the dearest.
+// chosen are arms whose lines are named in a figure of many: all that run in the program, and the ends of the others.
 func chosen(rows []*estimate.Row) map[string]bool {
-	names := map[string]bool{}
-	ends := map[string][2]*estimate.Row{}
+	names := ends(rows)
+	for _, r := range rows {
+		if r.Point.OK && r.Group != result.GroupProbe && r.Group != result.GroupExternal {
+			names[r.Arm] = true
+		}
+	}
+	return names
+}
+
+// ends are the cheapest and the dearest arms of groups.
+func ends(rows []*estimate.Row) map[string]bool {
+	low, high := map[string]*estimate.Row{}, map[string]*estimate.Row{}
 	for _, r := range rows {
 		if !r.Point.OK {
 			continue
 		}
-		if r.Group != result.GroupProbe && r.Group != result.GroupExternal {
-			names[r.Arm] = true
-			continue
+		if l := low[r.Group]; l == nil || r.Point.Median < l.Point.Median {
+			low[r.Group] = r
 		}
-		e, ok := ends[r.Group]
-		if !ok || r.Point.Median < e[0].Point.Median {
-			e[0] = r
+		if h := high[r.Group]; h == nil || r.Point.Median > h.Point.Median {
+			high[r.Group] = r
 		}
-		if !ok || r.Point.Median > e[1].Point.Median {
-			e[1] = r
-		}
-		ends[r.Group] = e
 	}
-	for _, e := range ends {
-		names[e[0].Arm], names[e[1].Arm] = true, true
+	names := map[string]bool{}
+	for g := range low {
+		names[low[g].Arm], names[high[g].Arm] = true, true
 	}
 	return names
 }

@@ -43,7 +43,6 @@ func findings(v *view) []Finding {
 		for i := range f.found {
 			if len(clusters) > 1 {
 				f.found[i].Cluster = c.Name
-				f.found[i].Text = "On " + c.Name + " CPUs: " + lowerFirst(f.found[i].Text)
 			}
 		}
 		fs = append(fs, f.found...)
@@ -59,15 +58,20 @@ type finder struct {
 	found   []Finding
 }
 
-// Heading is the topic for people, with the cluster.
+// Sentence is the text for where nothing else tells the cluster.
+func (f Finding) Sentence() string {
+	if f.Cluster == "" || f.Text == "" {
+		return f.Text
+	}
+	return "On " + f.Cluster + " CPUs: " + strings.ToLower(f.Text[:1]) + f.Text[1:]
+}
+
+// Heading is the topic for people.
 func (f Finding) Heading() string {
 	h := map[string]string{"inline": "Inline", "off": "Turned off", "kernel": "With the kernel", "compiled": "Called handler", "probe": "Probes",
 		"class": "Instructions", "external": "Other tracers", "amortisation": "Work", "cache": "Cache", "startup": "Start-up", "noise": "Noise",
 		"align": "Alignment"}[f.Topic]
-	if h == "" {
-		h = "Whole workload"
-	}
-	return strings.Join(nonEmpty(h, f.Cluster), ", ")
+	return or(h, "Whole workload")
 }
 
 func (f *finder) add(topic, format string, args ...any) {
@@ -270,22 +274,33 @@ func (f *finder) whole(name string) {
 	}
 	for _, p := range f.parameters(name, f.cluster) {
 		rows := f.rows(name, p, f.cluster)
-		var parts []string
+		ends := ends(rows)
+		var within, slower, open []string
 		for _, r := range rows {
-			if !r.Overhead.OK || r.Group == result.GroupFloor || r.Group == result.GroupProbe && len(parts) > 3 {
+			if !r.Overhead.OK || r.Group == result.GroupFloor || r.Group == result.GroupProbe && !ends[r.Arm] {
 				continue
 			}
+			s := full(r) + " (" + percents(r.Overhead.Low, r.Overhead.High) + " %)"
 			switch {
 			case r.IsNotInferior:
-				parts = append(parts, fmt.Sprintf("%s within %s (%s %%)", full(r), f.margin(), percents(r.Overhead.Low, r.Overhead.High)))
+				within = append(within, s)
 			case r.IsSlower:
-				parts = append(parts, fmt.Sprintf("%s %s %% slower", full(r), percent(r.Overhead.Median)))
+				slower = append(slower, s)
 			default:
-				parts = append(parts, fmt.Sprintf("%s can't be decided (%s %%)", full(r), percents(r.Overhead.Low, r.Overhead.High)))
+				open = append(open, s)
+			}
+		}
+		var parts []string
+		for _, g := range []struct {
+			heading string
+			arms    []string
+		}{{"within " + f.margin() + " of no tracing", within}, {"slower", slower}, {"not decided", open}} {
+			if len(g.arms) > 0 {
+				parts = append(parts, upperFirst(g.heading)+": "+strings.Join(g.arms, "; "))
 			}
 		}
 		if len(parts) > 0 {
-			f.add(topic, "%s, against no tracing: %s.", upperFirst(workloadTitle(name)), strings.Join(parts, "; "))
+			f.add(topic, "%s. %s.", upperFirst(workloadTitle(name)), strings.Join(parts, ". "))
 		}
 	}
 }
@@ -297,19 +312,17 @@ func (f *finder) trust() {
 		return
 	}
 	if r.Noise.OK {
-		f.add("noise", "Two programs without tracing differ by %s ns for each trace point (%s): smaller differences than that mean nothing.",
-			nanoseconds(r.Noise.Median), span(r.Noise.Low, r.Noise.High, 2))
+		f.add("noise", "Two runs of the program without tracing differ by %s ns for each trace point: smaller differences than that mean nothing.",
+			span(r.Noise.Low, r.Noise.High, 2))
 	}
 	if len(r.Aligns) > 1 {
 		low, high := r.Aligns[0].Median, r.Aligns[0].Median
 		for _, a := range r.Aligns {
 			low, high = min(low, a.Median), max(high, a.Median)
 		}
-		f.add("align", "Where the linker happens to put a method moves the cost of its trace points from %s ns.", span(low, high, 2))
+		f.add("align", "Where a method happens to lie in its program, its trace points cost %s ns.", span(low, high, 2))
 	}
 }
-
-func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 func upperFirst(s string) string {
 	if s == "" {

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
+	"regexp"
 	"strings"
 
 	"braid/compare/estimate"
@@ -27,20 +28,21 @@ var layoutTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"list":    func(v ...any) []any { return v },
 }).Parse(layout))
 
-// minus writes the sign of negative numbers as such, in figures and intervals.
+// minus writes the sign of negative numbers as such, and a dash where there is no number.
 func minus(s string) string {
-	if rest, ok := strings.CutPrefix(s, "-"); ok && rest != "" {
-		s = "−" + rest
-	} else if ok {
+	if s == "-" {
 		return "–"
 	}
-	return strings.ReplaceAll(s, " -", " −")
+	return negative.ReplaceAllString(s, "$1−$2")
 }
 
-var hardUnits = strings.NewReplacer(" %", "\u00a0%", " ns", "\u00a0ns", " ×", "\u00a0×", "× ", "×\u00a0", "(-", "(−")
+var (
+	hardUnits = strings.NewReplacer(" %", "\u00a0%", " ns", "\u00a0ns", " ×", "\u00a0×", "× ", "×\u00a0")
+	negative  = regexp.MustCompile(`(^|[ (])-(\d)`)
+)
 
-// prose keeps numbers and their units together.
-func prose(s string) string { return hardUnits.Replace(strings.ReplaceAll(s, " -", " −")) }
+// prose keeps numbers and their units together, and writes signs as such.
+func prose(s string) string { return hardUnits.Replace(minus(s)) }
 
 // HTML writes a study as one page that needs nothing else: no script, no request, no font. The same result gives the same
 // bytes. Strings of the result are escaped.

@@ -18,7 +18,7 @@ type page struct {
 	Policy          string
 	Warnings        []result.Warning
 	Tiles           []tile
-	Findings        []Finding
+	Findings        []findingGroup
 	Sections        []section
 	Confidence      string
 	Margin          string
@@ -29,6 +29,24 @@ type page struct {
 	Machine         []pair
 	Version         string
 	Schema          int
+}
+
+// findingGroup is what was found on one cluster; without a name, on the only one.
+type findingGroup struct {
+	Cluster  string
+	Findings []Finding
+}
+
+func groups(fs []Finding) []findingGroup {
+	var gs []findingGroup
+	for _, f := range fs {
+		if n := len(gs); n == 0 || gs[n-1].Cluster != f.Cluster {
+			gs = append(gs, findingGroup{Cluster: f.Cluster})
+		}
+		g := &gs[len(gs)-1]
+		g.Findings = append(g.Findings, f)
+	}
+	return gs
 }
 
 // tile is a figure that stands out.
@@ -123,7 +141,7 @@ func (v *view) page() *page {
 		Title: "What tracing costs on " + or(m.Name, "this machine"),
 		Subtitle: strings.Join(nonEmpty(v.r.Started.UTC().Format("2 January 2006"), m.Arch, m.OS, prefixed("kernel ", m.Kernel), plural(m.CPUs, "CPU"),
 			prefixed("braid ", v.r.Version)), " · "),
-		Warnings: v.warnings(), Findings: findings(v), Confidence: tickLabel(v.e.Confidence*100) + " %", Margin: v.margin(),
+		Warnings: v.warnings(), Findings: groups(findings(v)), Confidence: tickLabel(v.e.Confidence*100) + " %", Margin: v.margin(),
 		Excluded: v.excluded(), Method: v.methodLines(), Machine: v.machineFacts(), Version: v.r.Version, Schema: v.r.Schema,
 	}
 	clusters := v.clusters()

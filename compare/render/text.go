@@ -29,7 +29,7 @@ func Text(w io.Writer, r *result.Study, e *estimate.Study) error {
 	if fs := findings(t.view); len(fs) > 0 {
 		t.say("\nFindings")
 		for _, f := range fs {
-			t.wrap("- " + f.Text)
+			t.wrap("- " + f.Sentence())
 		}
 	}
 	clusters := t.clusters()
