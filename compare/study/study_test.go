@@ -1,0 +1,477 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"braid/compare/arm"
+	"braid/compare/estimate"
+	"braid/compare/machine"
+	"braid/compare/result"
+	"braid/compare/workload"
+)
+
+// world is a synthetic machine: it has its own clock, and arms whose costs are known.
+type world struct {
+	t        time.Time
+	rng      *rand.Rand
+	base     float64 // ns of a call without work
+	noise    float64 // standard deviation of a sample, as a share
+	luck     float64 // of a process, in ns a call
+	outliers float64 // share of samples that take three times as long
+	drift    float64 // how much slower everything gets in a minute, as a share
+	steal    float64 // share of samples during which 10 ms are stolen
+	stolen   int64
+	opened   int
+	closed   int
+	runs     int
+	order    []string // arms in the order of their measurements
+	cancel   func()   // called after so many runs, if set
+	after    int
+}
+
+func newWorld(seed uint64) *world {
+	return &world{t: time.Unix(1000, 0), rng: rand.New(rand.NewPCG(seed, 9)), base: 2, noise: 0.01, luck: 0.01}
+}
+
+func (w *world) Read(int) machine.Condition { return machine.Condition{StolenNS: w.stolen} }
+
+// fake is an arm of a world.
+type fake struct {
+	w       *world
+	name    string
+	point   float64 // ns
+	lose    int     // the measurement, counted from 1, that loses an event
+	die     int     // the measurement that fails
+	late    bool
+	facts   map[string]string
+	cold    int // measurements in which a process gets a good deal faster
+	attach  time.Duration
+	refuses error
+}
+
+func (f *fake) arm(group string, points float64) *arm.Arm {
+	return &arm.Arm{Name: f.name, Title: f.name, Group: group, Points: points, Workloads: []string{workload.Listing, workload.Matrix, workload.Command},
+		Open: func(_ context.Context, _ *arm.Env, w arm.Work) (arm.Session, error) {
+			if f.refuses != nil {
+				return nil, f.refuses
+			}
+			f.w.opened++
+			return &session{fake: f, points: points, luck: f.w.luck * f.w.rng.NormFloat64()}, nil
+		}}
+}
+
+type session struct {
+	*fake
+	points float64
+	luck   float64
+	runs   int
+	total  uint64
+}
+
+func (s *session) Run(_ context.Context, r workload.Request) (arm.Measured, error) {
+	s.runs++
+	s.w.runs++
+	s.w.order = append(s.w.order, s.name)
+	if s.w.cancel != nil && s.w.runs == s.w.after {
+		s.w.cancel()
+	}
+	if s.runs == s.die {
+		return arm.Measured{}, errors.New("killed by a signal")
+	}
+	calls := max(10, r.Calls/10*10)
+	ns := s.w.base + 5*float64(r.Parameter) + 0.1*float64(r.Align)/16 + s.points*s.point + s.luck
+	minute := s.w.t.Sub(time.Unix(1000, 0)).Minutes()
+	ns *= math.Exp(s.w.noise*s.w.rng.NormFloat64()) * (1 + s.w.drift*minute)
+	if s.cold > 0 {
+		ns *= 1 + 2*math.Exp(-float64(s.runs)/float64(s.cold))
+	}
+	if s.w.rng.Float64() < s.w.outliers {
+		ns *= 3
+	}
+	took := int64(ns * float64(calls))
+	m := arm.Measured{Reply: workload.Reply{Calls: calls, WallNS: took + 1000, CPUNS: took}}
+	if s.w.rng.Float64() < s.w.steal {
+		s.w.stolen += 10_000_000
+		m.WallNS += 10_000_000
+		m.CPUNS *= 3
+	}
+	s.w.t = s.w.t.Add(time.Duration(m.WallNS) + 200*time.Microsecond + s.attach)
+	if s.points > 0 {
+		n := uint64(s.points * float64(calls))
+		s.total += n
+		if !s.late {
+			m.Expected, m.Recorded = n, n
+		}
+		if s.runs == s.lose {
+			m.Recorded--
+		}
+	}
+	return m, nil
+}
+
+func (s *session) Facts() map[string]string { return s.facts }
+func (s *session) Close() error             { s.w.closed++; s.w.t = s.w.t.Add(10 * time.Millisecond); return nil }
+
+// lateSession counts at the end, and loses an event if the arm should lose any.
+type lateSession struct{ *session }
+
+func (s lateSession) Total() (uint64, uint64, error) { return s.total, s.total - 1, nil }
+
+// cast is the arms of a study: names to costs of a point in ns.
+func (w *world) cast() map[string]*fake {
+	return map[string]*fake{
+		estimate.Baseline: {w: w, name: estimate.Baseline},
+		estimate.Again:    {w: w, name: estimate.Again},
+		estimate.Clock:    {w: w, name: estimate.Clock, point: 9},
+		estimate.StubOn:   {w: w, name: estimate.StubOn, point: 9.7},
+		"probe":           {w: w, name: "probe", point: 400, attach: 5 * time.Millisecond, facts: map[string]string{"class": "nop", "site": "nop", "kernel": "new"}},
+	}
+}
+
+func (w *world) options(c map[string]*fake) Options {
+	o := Options{Watch: w, Seconds: 60, Seed: 1, Quick: true, Env: &arm.Env{Root: true}, Now: func() time.Time { return w.t },
+		Clusters: []result.Cluster{{Name: "all", CPUs: []int{0, 1}, PinnedTo: 1}},
+		Loads: []Load{{Name: workload.Listing, Parameters: []int64{0, 100}, Aligns: []int{0, 16, 32, 48}, Sample: 4 * time.Millisecond,
+			MinCalls: 500, Rounds: 2, Weight: 1}}}
+	o.Machine = result.Machine{Arch: "amd64", CPUs: 2, CounterSteady: true, Clusters: o.Clusters}
+	groups := map[string]string{estimate.Baseline: result.GroupFloor, estimate.Again: result.GroupFloor, estimate.Clock: result.GroupFloor,
+		estimate.StubOn: result.GroupInline}
+	for name, f := range c {
+		points := 2.0
+		if f.point == 0 {
+			points = 0
+		}
+		group := groups[name]
+		if group == "" {
+			group = result.GroupProbe
+		}
+		o.Arms = append(o.Arms, f.arm(group, points))
+	}
+	arm.Sort(o.Arms)
+	return o
+}
+
+func run(t *testing.T, ctx context.Context, o Options) *result.Study {
+	t.Helper()
+	s, err := Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := result.Write(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := result.Read(strings.NewReader(b.String())); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func point(s *result.Study, arm string) estimate.Value {
+	r := estimate.Of(s).Find(arm, workload.Listing, 0, "all")
+	if r == nil {
+		return estimate.Value{}
+	}
+	return r.Point
+}
+
+func codes(s *result.Study) (out []string) {
+	for _, w := range s.Warnings {
+		out = append(out, w.Code)
+	}
+	return out
+}
+
+func info(t *testing.T, s *result.Study, name string) result.Arm {
+	t.Helper()
+	i := slices.IndexFunc(s.Arms, func(a result.Arm) bool { return a.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no arm %s", name)
+	}
+	return s.Arms[i]
+}
+
+func TestStudyRecoversCosts(t *testing.T) {
+	w := newWorld(1)
+	s := run(t, t.Context(), w.options(w.cast()))
+	for name, want := range map[string]float64{estimate.StubOn: 9.7, estimate.Clock: 9, "probe": 400} {
+		if p := point(s, name); !p.OK || math.Abs(p.Median/want-1) > 0.02 || (p.High-p.Low)/2 > 0.03*want {
+			t.Errorf("%s costs %+v, want %v", name, p, want)
+		}
+	}
+	if !s.Complete || s.Why != "" || len(s.Warnings) != 0 || s.Method.Launches < 6 || w.opened != w.closed {
+		t.Errorf("complete %v, %q, warnings %v, %d launches, %d opened, %d closed", s.Complete, s.Why, s.Warnings, s.Method.Launches, w.opened, w.closed)
+	}
+	if took := s.Ended.Sub(s.Started); took > 45*time.Second {
+		t.Errorf("it took %v, although all intervals are narrow", took)
+	}
+	if a := info(t, s, "probe"); !a.Ran || a.Class != "nop" || a.Site != "nop" || a.Facts["kernel"] != "new" {
+		t.Errorf("%+v", a)
+	}
+	// A probe's samples are short and of at least 500 calls; the baseline's take some milliseconds.
+	for _, r := range s.Series {
+		for _, x := range r.Samples {
+			if x.Calls < 500 || r.Parameter == 0 && (x.WallNS < 2e6 || x.WallNS > 8e6) {
+				t.Fatalf("%s %d: a sample of %d calls in %d ns", r.Arm, r.Parameter, x.Calls, x.WallNS)
+			}
+		}
+	}
+}
+
+// Of many studies, 95 in 100 intervals hold what was put in, although the study stops when it likes what it sees.
+func TestStudyIntervalsCover(t *testing.T) {
+	const studies = 20
+	hold, agree := 0, 0
+	var last estimate.Value
+	for i := range studies {
+		w := newWorld(uint64(100 + i))
+		w.luck, w.outliers = 0.05, 0.02
+		c := w.cast()
+		delete(c, "probe")
+		o := w.options(c)
+		o.Seed = uint64(i)
+		o.Loads[0].Parameters = []int64{0}
+		p := point(run(t, t.Context(), o), estimate.StubOn)
+		if p.Low <= 9.7 && 9.7 <= p.High {
+			hold++
+		}
+		if i > 0 && p.Low <= last.High && last.Low <= p.High {
+			agree++
+		}
+		last = p
+	}
+	t.Logf("%d of %d intervals hold the cost, %d of %d pairs agree", hold, studies, agree, studies-1)
+	if hold < studies*80/100 || agree < (studies-1)*95/100 {
+		t.Errorf("%d of %d intervals hold the cost, %d of %d pairs agree", hold, studies, agree, studies-1)
+	}
+}
+
+// What changes slowly is in all arms, and falls out.
+func TestDrift(t *testing.T) {
+	w := newWorld(2)
+	w.drift = 0.05
+	s := run(t, t.Context(), w.options(w.cast()))
+	if p := point(s, estimate.StubOn); !p.OK || p.Median < 9.6 || p.Median > 9.7*1.06 {
+		t.Errorf("a stub costs %+v", p)
+	}
+	if r := estimate.Of(s).Find(estimate.StubOn, workload.Listing, 0, "all").ToClock; !r.OK || math.Abs(r.Median*9/9.7-1) > 0.01 {
+		t.Errorf("a stub costs %+v clock reads", r)
+	}
+}
+
+// Arms take turns in an order that is drawn anew, and the seed decides it.
+func TestOrder(t *testing.T) {
+	order := func(seed uint64) []string {
+		w := newWorld(1)
+		o := w.options(w.cast())
+		o.Seed, o.MaxLaunches = seed, 2
+		run(t, t.Context(), o)
+		return w.order
+	}
+	a, b, c := order(1), order(1), order(2)
+	if !slices.Equal(a, b) || slices.Equal(a, c) {
+		t.Error("the seed does not decide the order")
+	}
+	turns := map[string]int{}
+	for i := len(a) - 50; i < len(a); i++ { // of the last round
+		turns[a[i-1]+" "+a[i]]++
+	}
+	if len(turns) < 10 {
+		t.Errorf("arms follow each other always the same way: %v", turns)
+	}
+}
+
+func TestDisturbed(t *testing.T) {
+	w := newWorld(3)
+	w.steal = 0.1
+	s := run(t, t.Context(), w.options(w.cast()))
+	if p := point(s, estimate.StubOn); !p.OK || math.Abs(p.Median/9.7-1) > 0.02 {
+		t.Errorf("a stub costs %+v", p)
+	}
+	marked, counted := 0, 0
+	for _, r := range s.Series {
+		for _, x := range r.Samples {
+			if x.Discarded != "" {
+				marked++
+			}
+			if (x.StolenNS > 0) != (x.Discarded == stolen) {
+				t.Fatalf("%+v", x)
+			}
+		}
+	}
+	for _, d := range s.Discards {
+		if d.Why != stolen || d.Workload != workload.Listing || d.Arm == "" {
+			t.Errorf("%+v", d)
+		}
+		counted += d.Samples
+	}
+	if marked == 0 || marked != counted {
+		t.Errorf("%d samples are marked, %d counted", marked, counted)
+	}
+}
+
+func TestWarmUp(t *testing.T) {
+	w := newWorld(4)
+	c := w.cast()
+	c[estimate.StubOn].cold = 3
+	s := run(t, t.Context(), w.options(c))
+	if p := point(s, estimate.StubOn); !p.OK || math.Abs(p.Median/9.7-1) > 0.02 {
+		t.Errorf("a stub that begins cold costs %+v", p)
+	}
+	if s.Method.WarmUps == 0 {
+		t.Error("nothing was warmed up")
+	}
+	w = newWorld(4)
+	w.noise = 0.5
+	if s = run(t, t.Context(), w.options(w.cast())); s.Method.Unsteady == 0 || !slices.Contains(codes(s), "noisy") {
+		t.Errorf("a noisy machine was steady: %d, %v", s.Method.Unsteady, codes(s))
+	}
+	if s.Complete && s.Why == "" {
+		t.Error("a noisy machine gave narrow intervals")
+	}
+}
+
+func TestFailures(t *testing.T) {
+	w := newWorld(5)
+	c := w.cast()
+	c[estimate.StubOn].lose = 20
+	c["probe"].die = 15
+	c["absent"] = &fake{w: w, name: "absent", point: 1, refuses: &arm.Unavailable{Why: "it is not installed", Next: "install it"}}
+	s := run(t, t.Context(), w.options(c))
+	e := estimate.Of(s)
+	for name, want := range map[string]string{estimate.StubOn: "events were recorded", "probe": "killed by a signal"} {
+		failed := false
+		for _, r := range e.Rows {
+			if r.Arm == name && r.Failure != "" {
+				failed = failed || strings.Contains(r.Failure, want) && !r.Point.OK && !r.Call.OK
+			}
+		}
+		if !failed {
+			t.Errorf("%s did not fail with %q", name, want)
+		}
+	}
+	if p := point(s, estimate.Clock); !p.OK {
+		t.Error("others failed with them")
+	}
+	if a := info(t, s, "absent"); a.Ran || a.WhyNot != "it is not installed" || a.NextStep != "install it" {
+		t.Errorf("%+v", a)
+	}
+	if !slices.Contains(codes(s), "failed") || w.opened != w.closed {
+		t.Errorf("%v; %d opened, %d closed", codes(s), w.opened, w.closed)
+	}
+}
+
+func TestLate(t *testing.T) {
+	w := newWorld(6)
+	c := w.cast()
+	c["probe"].late = true
+	o := w.options(c)
+	probe := o.Arms[slices.IndexFunc(o.Arms, func(a *arm.Arm) bool { return a.Name == "probe" })]
+	open := probe.Open
+	probe.Open = func(ctx context.Context, e *arm.Env, wk arm.Work) (arm.Session, error) {
+		s, err := open(ctx, e, wk)
+		return lateSession{s.(*session)}, err
+	}
+	s := run(t, t.Context(), o)
+	r := estimate.Of(s).Find("probe", workload.Listing, 0, "all")
+	if r == nil || !strings.Contains(r.Failure, "events were recorded") || r.Point.OK {
+		t.Errorf("%+v", r)
+	}
+	// Where it says that its counts are estimates, they are not held against it.
+	w = newWorld(6)
+	c = w.cast()
+	c["probe"].lose, c["probe"].facts = 5, map[string]string{arm.FactEstimated: "the tool does not say"}
+	s = run(t, t.Context(), w.options(c))
+	if a := info(t, s, "probe"); !a.Estimated || !point(s, "probe").OK {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	w := newWorld(7)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.cancel, w.after = cancel, 400
+	s := run(t, ctx, w.options(w.cast()))
+	if s.Complete || s.Why != "interrupted" || w.opened != w.closed || w.runs > w.after {
+		t.Errorf("complete %v, %q, %d opened, %d closed, %d measurements", s.Complete, s.Why, w.opened, w.closed, w.runs)
+	}
+	if p := point(s, estimate.StubOn); !p.OK {
+		t.Error("what was sampled until then gives no figure")
+	}
+	w = newWorld(7)
+	cancel()
+	s, err := Run(ctx, w.options(w.cast()))
+	if err != nil || s.Complete || len(s.Series) != 0 || info(t, s, estimate.StubOn).Ran {
+		t.Errorf("%v, %+v", err, s)
+	}
+}
+
+func TestTimeIsUp(t *testing.T) {
+	w := newWorld(8)
+	w.noise = 0.3
+	o := w.options(w.cast())
+	o.Seconds = 5
+	s := run(t, t.Context(), o)
+	if took := s.Ended.Sub(s.Started).Seconds(); took > 5.5 {
+		t.Errorf("a study of 5 seconds took %v", took)
+	}
+	if !strings.Contains(s.Why, "time was up") {
+		t.Errorf("%q", s.Why)
+	}
+}
+
+func TestNotRoot(t *testing.T) {
+	w := newWorld(9)
+	o := w.options(w.cast())
+	o.Env.Root, o.MaxLaunches = false, 3
+	s := run(t, t.Context(), o)
+	if a := info(t, s, "probe"); a.Ran || !strings.Contains(a.WhyNot, "root") || a.NextStep == "" || !slices.Contains(codes(s), "not-root") {
+		t.Errorf("%+v, %v", a, codes(s))
+	}
+}
+
+func TestNoBaseline(t *testing.T) {
+	w := newWorld(10)
+	c := w.cast()
+	c[estimate.Baseline].refuses = errors.New("no such file")
+	if s, err := Run(t.Context(), w.options(c)); err == nil || !strings.Contains(err.Error(), "no such file") || s == nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// Blocks share the time by weight, and each gets some.
+func TestBlocks(t *testing.T) {
+	w := newWorld(11)
+	w.noise = 0.3 // never narrow
+	o := w.options(w.cast())
+	o.Loads = append(o.Loads, Load{Name: workload.Matrix, Parameters: []int64{16, 32}, Aligns: []int{0}, Sample: 10 * time.Millisecond, MinCalls: 500,
+		Rounds: 1, Weight: 0.25, SameCalls: true})
+	o.Clusters = []result.Cluster{{Name: "big", CPUs: []int{1}, PinnedTo: 1}, {Name: "little", CPUs: []int{0}, PinnedTo: 0}}
+	o.Machine.Clusters = o.Clusters
+	s := run(t, t.Context(), o)
+	launches := map[string]int{}
+	for _, r := range s.Series {
+		for _, x := range r.Samples {
+			k := r.Workload + " " + r.Cluster
+			launches[k] = max(launches[k], x.Launch+1)
+		}
+		if r.Workload == workload.Matrix && r.Arm == estimate.StubOn {
+			b := s.Series[slices.IndexFunc(s.Series, func(b result.Series) bool {
+				return b.Arm == estimate.Baseline && b.Workload == r.Workload && b.Parameter == r.Parameter && b.Cluster == r.Cluster
+			})]
+			if r.Samples[0].Calls != b.Samples[0].Calls {
+				t.Errorf("a stub was measured with %d calls, the baseline with %d", r.Samples[0].Calls, b.Samples[0].Calls)
+			}
+		}
+	}
+	if len(launches) != 4 || launches["listing big"] < 2*launches["matrix big"] || launches["matrix little"] < 1 {
+		t.Errorf("%v", launches)
+	}
+}
