@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -33,55 +34,66 @@ func init() {
 	})
 }
 
-// rooted says that only root may probe.
-func rooted(env *arm.Env) error {
-	if !env.Root {
-		return &arm.Unavailable{Why: "probes need root", Next: "run as root"}
-	}
-	return nil
-}
-
-// bpftrace is attached to the workload's process for the whole session, because compiling its program takes a second.
+// bpftrace is attached to the workload's process for the whole session, because compiling its program takes a second. Where it
+// has nothing to do, it is stopped.
 type bpftrace struct {
 	p      *workload.Process
+	dir    string
 	tool   *service
 	counts chan counts // the tool shows them again and again
-	script string
+	last   counts      // of the last measurement, as the tool has counted on since
+	facts  map[string]string
 }
 
 // counts are what probes at entries and at returns have seen since they were attached.
 type counts struct{ entries, returns uint64 }
 
-func openBPFtrace(ctx context.Context, env *arm.Env, w arm.Work) (arm.Session, error) {
-	p, err := env.Workloads.Start(ctx, workload.Start{Workload: w.Workload, CPU: w.CPU, Aligns: w.Aligns})
-	if err != nil {
+func openBPFtrace(ctx context.Context, env *arm.Env, w arm.Work) (_ arm.Session, err error) {
+	b := &bpftrace{counts: make(chan counts)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("attaching bpftrace: %w", err), b.Close())
+		}
+	}()
+	if b.dir, err = os.MkdirTemp(env.Dir, "bpftrace-"); err != nil {
 		return nil, err
 	}
+	if b.p, b.facts, err = probed(ctx, env, w, b.dir); err != nil {
+		return nil, err
+	}
+	if err := b.launch(w.Aligns); err != nil {
+		return nil, err
+	}
+	if err := b.attached(ctx, w.Aligns); err != nil {
+		return nil, err
+	}
+	return b, b.tool.cmd.Process.Signal(syscall.SIGSTOP)
+}
+
+func (b *bpftrace) launch(aligns []int) (err error) {
 	var entries, returns []string
-	for _, align := range w.Aligns {
-		for _, f := range p.Functions(align) {
-			entries = append(entries, "uprobe:"+p.Path()+":"+f)
-			returns = append(returns, "uretprobe:"+p.Path()+":"+f)
+	for _, align := range aligns {
+		for _, f := range b.p.Functions(align) {
+			entries = append(entries, "uprobe:"+b.p.Path()+":"+f)
+			returns = append(returns, "uretprobe:"+b.p.Path()+":"+f)
 		}
 	}
-	b := &bpftrace{p: p, counts: make(chan counts), script: fmt.Sprintf(
+	script := fmt.Sprintf(
 		"%s { @entries = count(); } %s { @returns = count(); } interval:ms:50 { print(@entries); print(@returns); }",
-		strings.Join(entries, ","), strings.Join(returns, ","))}
+		strings.Join(entries, ","), strings.Join(returns, ","))
+	b.facts["counted by"] = "maps of the script"
+	c := exec.Command("bpftrace", "-f", "json", "-p", strconv.Itoa(b.p.PID()), "-e", script)
 	out, in := io.Pipe()
-	c := exec.Command("bpftrace", "-f", "json", "-p", strconv.Itoa(p.PID()), "-e", b.script)
 	c.Stdout = in
 	if b.tool, err = serve(c); err != nil {
-		return nil, errors.Join(err, p.Close())
+		return err
 	}
 	go b.read(out)
 	go func() {
 		<-b.tool.ended
 		in.Close()
 	}()
-	if err := b.attached(ctx, w.Aligns); err != nil {
-		return nil, errors.Join(fmt.Errorf("attaching bpftrace: %w", err), b.Close())
-	}
-	return b, nil
+	return nil
 }
 
 // read hands on what the tool shows, until its end. What nobody asks for is dropped, so that the newest is there for who asks.
@@ -159,6 +171,7 @@ func (b *bpftrace) attached(ctx context.Context, aligns []int) error {
 		}
 		before, err = b.settled(ctx, want, 4)
 		if before == want {
+			b.last = want
 			return nil
 		}
 		if time.Now().After(end) {
@@ -168,23 +181,34 @@ func (b *bpftrace) attached(ctx context.Context, aligns []int) error {
 	return err
 }
 
+// Run leaves the tool stopped while it measures: the probes are in the kernel.
 func (b *bpftrace) Run(ctx context.Context, r workload.Request) (m arm.Measured, err error) {
-	before, err := b.settled(ctx, counts{}, 4)
-	if err != nil {
-		return m, err
-	}
+	before := b.last
 	if m.Reply, err = b.p.Run(r); err != nil {
 		return m, err
 	}
+	if err := b.tool.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		return m, err
+	}
 	calls := uint64(m.Calls)
-	after, err := b.settled(ctx, counts{before.entries + calls, before.returns + calls}, 40)
+	if b.last, err = b.settled(ctx, counts{before.entries + calls, before.returns + calls}, 40); err != nil {
+		return m, err
+	}
 	m.Expected = 2 * calls
-	m.Recorded = after.entries - before.entries + after.returns - before.returns
-	return m, err
+	m.Recorded = b.last.entries - before.entries + b.last.returns - before.returns
+	return m, b.tool.cmd.Process.Signal(syscall.SIGSTOP)
 }
 
-func (b *bpftrace) Facts() map[string]string {
-	return map[string]string{"script": b.script, "counted by": "the script's maps"}
-}
+func (b *bpftrace) Facts() map[string]string { return b.facts }
 
-func (b *bpftrace) Close() error { return errors.Join(b.tool.end(syscall.SIGINT), b.p.Close()) }
+func (b *bpftrace) Close() error {
+	var errs []error
+	if b.tool != nil {
+		b.tool.cmd.Process.Signal(syscall.SIGCONT)
+		errs = append(errs, b.tool.end(syscall.SIGINT))
+	}
+	if b.p != nil {
+		errs = append(errs, b.p.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
+}

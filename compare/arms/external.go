@@ -127,8 +127,8 @@ func place(dir string, names ...string) error {
 
 // filer is a tracer that traces a program from its start to its end and leaves files.
 type filer interface {
-	// start makes ready to trace into the empty folder and says how to start the program.
-	start(ctx context.Context, dir string) (workload.Start, error)
+	// start makes ready to trace so many calls into the empty folder, and says how to start the program.
+	start(ctx context.Context, dir string, calls int64) (workload.Start, error)
 	// count returns the entries and returns of the functions that the files in the folder have, after the program's end.
 	count(ctx context.Context, dir string, functions []string) (events uint64, err error)
 	// close ends what the tracer still runs.
@@ -159,15 +159,21 @@ func open(ctx context.Context, env *arm.Env, w arm.Work, name string, most int64
 	return &files{env: env, work: w, dir: dir, tool: tool, most: most, facts: facts}, nil
 }
 
-// Run measures after an eighth as many calls that warm the tracer up. These are recorded too, so they are among the events that
-// are expected.
+// warmed are the calls that a new process makes at least before it is measured.
+const warmed = 2000
+
+// Run measures after some calls that warm the process and the tracer up. These are recorded too, so they are among the events
+// that are expected.
 func (s *files) Run(ctx context.Context, r workload.Request) (m arm.Measured, err error) {
 	dir, err := os.MkdirTemp(s.dir, "run-")
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	start, err := s.tool.start(ctx, dir)
+	r.Calls = min(r.Calls, s.most)
+	first := r
+	first.Calls = max(warmed, r.Calls/8)
+	start, err := s.tool.start(ctx, dir, first.Calls+r.Calls)
 	if err != nil {
 		return m, err
 	}
@@ -176,8 +182,7 @@ func (s *files) Run(ctx context.Context, r workload.Request) (m arm.Measured, er
 	if err != nil {
 		return m, err
 	}
-	r.Calls = min(r.Calls, s.most)
-	warm, err := p.Run(workload.Request{Parameter: r.Parameter, Align: r.Align, Calls: r.Calls / 8})
+	warm, err := p.Run(first)
 	if err == nil {
 		m.Reply, err = p.Run(r)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,11 +91,14 @@ func (l *lttng) begin(ctx context.Context) error {
 	}
 }
 
-// start makes a session whose buffers hold what a measurement records, so that nothing is lost if the daemon is slow.
-func (l *lttng) start(ctx context.Context, dir string) (workload.Start, error) {
+// start makes a session whose buffers hold what a measurement records, so that nothing is lost if the daemon is slow. They are
+// not larger than that, because the daemon fills all of them with zeroes first, for each CPU.
+func (l *lttng) start(ctx context.Context, dir string, calls int64) (workload.Start, error) {
+	const parts, perCall = 8, 64 // an event has some 20 bytes
+	size := max(64<<10, 1<<bits.Len64(uint64(calls*perCall/parts)))
 	for _, args := range [][]string{
 		{"create", l.session, "--output=" + dir},
-		{"enable-channel", "--userspace", "--session=" + l.session, "--subbuf-size=4M", "--num-subbuf=8", "calls"},
+		{"enable-channel", "--userspace", "--session=" + l.session, fmt.Sprint("--subbuf-size=", size), fmt.Sprint("--num-subbuf=", parts), "calls"},
 		{"enable-event", "--userspace", "--session=" + l.session, "--channel=calls", "lttng_ust_cyg_profile_fast:*"},
 		{"start", l.session},
 	} {

@@ -50,26 +50,44 @@ type perf struct {
 	p     *workload.Process
 	dir   string
 	group string // of the probes' names
+	facts map[string]string
 }
 
 func openPerf(ctx context.Context, s perf, env *arm.Env, w arm.Work) (_ arm.Session, err error) {
 	if s.dir, err = os.MkdirTemp(env.Dir, "perf-"); err != nil {
 		return nil, err
 	}
-	if s.p, err = env.Workloads.Start(ctx, workload.Start{Workload: w.Workload, CPU: w.CPU, Aligns: w.Aligns}); err != nil {
+	if s.p, s.facts, err = probed(ctx, env, w, s.dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(s.dir))
 	}
+	s.facts["counted by"] = map[string]string{"stat": "perf stat", "record": "perf report --stats"}[s.mode]
+	sweep(ctx)
 	s.group = fmt.Sprintf("braid_%s_%d", s.mode, s.p.PID())
+	command := []string{"perf", "probe", "-q", "-x", s.p.Path()}
 	for _, align := range w.Aligns {
 		for _, f := range s.p.Functions(align) {
-			for _, probe := range []string{"entry_" + f + "=" + f, "return_" + f + "=" + f + "%return"} {
-				if _, err := output(ctx, nil, "perf", "probe", "-q", "-x", s.p.Path(), s.group+":"+probe); err != nil {
-					return nil, errors.Join(err, s.Close())
-				}
-			}
+			command = append(command, "--add="+s.group+":entry_"+f+"="+f, "--add="+s.group+":return_"+f+"="+f+"%return")
 		}
 	}
+	if _, err := output(ctx, nil, command...); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return &s, nil
+}
+
+var left = regexp.MustCompile(`(braid_(?:stat|record)_(\d+)):`)
+
+// sweep removes probes of sessions that were killed. They do nothing, but they stay until someone removes them.
+func sweep(ctx context.Context) {
+	list, err := output(ctx, nil, "perf", "probe", "-l")
+	if err != nil {
+		return // without probes there is nothing to remove
+	}
+	for _, found := range left.FindAllStringSubmatch(list, -1) {
+		if pid, err := strconv.Atoi(found[2]); err == nil && syscall.Kill(pid, 0) == syscall.ESRCH {
+			output(ctx, nil, "perf", "probe", "-q", "--del="+found[1]+":*")
+		}
+	}
 }
 
 // Run starts perf with its events off, and turns them on for the measured calls alone.
@@ -157,9 +175,7 @@ func countRecord(ctx context.Context, file string) (uint64, error) {
 	return strconv.ParseUint(found[1], 10, 64)
 }
 
-func (s *perf) Facts() map[string]string {
-	return map[string]string{"counted by": map[string]string{"stat": "perf stat", "record": "perf report --stats"}[s.mode]}
-}
+func (s *perf) Facts() map[string]string { return s.facts }
 
 // Close removes the probes also when the study is broken off.
 func (s *perf) Close() error {

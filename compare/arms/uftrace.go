@@ -33,7 +33,7 @@ func init() {
 
 type uftrace struct{ program string }
 
-func (u uftrace) start(_ context.Context, dir string) (workload.Start, error) {
+func (u uftrace) start(_ context.Context, dir string, _ int64) (workload.Start, error) {
 	// Calls of libraries and the kernel's events are not part of what is compared.
 	wrap := []string{"uftrace", "record", "--no-libcall", "--no-event", "--no-pager", "-d", dir + "/data"}
 	return workload.Start{Wrap: wrap, Path: u.program}, nil

@@ -97,7 +97,7 @@ func buildXRay(ctx context.Context, env *arm.Env, dir, mode string) (filer, map[
 type xray struct{ program, llvm, mode string }
 
 // start sets that short calls are kept too, which both modes leave out otherwise.
-func (x xray) start(_ context.Context, dir string) (workload.Start, error) {
+func (x xray) start(_ context.Context, dir string, calls int64) (workload.Start, error) {
 	log := "xray_logfile_base=" + dir + "/log."
 	if x.mode == "basic" {
 		return workload.Start{Path: x.program, Env: []string{
@@ -105,10 +105,10 @@ func (x xray) start(_ context.Context, dir string) (workload.Start, error) {
 			"XRAY_BASIC_OPTIONS=func_duration_threshold_us=0:max_stack_depth=64",
 		}}, nil
 	}
-	// The buffers hold all that a measurement records: nothing is overwritten.
+	// The buffers hold all that a measurement records, twice: nothing is overwritten.
 	return workload.Start{Path: x.program, Env: []string{
 		"XRAY_OPTIONS=" + log,
-		"XRAY_ARM=func_duration_threshold_us=0:buffer_size=1048576:buffer_max=32",
+		fmt.Sprintf("XRAY_ARM=func_duration_threshold_us=0:buffer_size=1048576:buffer_max=%d", 2+calls*32>>20),
 	}}, nil
 }
 
