@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bufio"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -9,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"braid/compare/estimate"
 	"braid/compare/result"
@@ -51,9 +51,20 @@ func HTML(w io.Writer, r *result.Study, e *estimate.Study) error {
 	hash := sha256.Sum256([]byte(style))
 	p.Style = template.CSS(style)
 	p.Policy = "default-src 'none'; img-src data:; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
-	b := bufio.NewWriter(w)
-	if err := layoutTemplate.Execute(b, p); err != nil {
+	var b strings.Builder
+	if err := layoutTemplate.Execute(&b, p); err != nil {
 		return err
 	}
-	return b.Flush()
+	_, err := io.WriteString(w, visible(b.String()))
+	return err
+}
+
+// visible replaces what is no text, or turns the direction of the text around it.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' || r == '\u00a0' {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, strings.ToValidUTF8(s, string(unicode.ReplacementChar)))
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"braid/compare/result"
@@ -150,7 +151,7 @@ func (m model) study() *result.Study {
 		Schema: result.Schema, Version: "0.5.0", Started: t, Ended: t.Add(412 * time.Second), Complete: true,
 		Machine: result.Machine{
 			Name: m.name, Arch: m.arch, OS: "Debian GNU/Linux 12", Kernel: "6.12.9", Virtual: m.virtual, MemoryBytes: 16 << 30,
-			Counter: "tsc", CounterHz: 2_100_000_000, CounterSteady: true, ClockSource: "tsc", Root: true, Clusters: m.clusters,
+			Counter: "tsc", CounterHz: 2_100_000_000, CounterSteady: true, ClockSource: "tsc", Root: true, Clusters: slices.Clone(m.clusters),
 		},
 		Method: result.Method{Seed: m.seed, Seconds: 600, Margin: 0.03, Confidence: 0.95, StableShare: 0.05, Aligns: []int{0, 16, 32, 48},
 			Width: 0.02, SampleNS: 5_000_000, Launches: m.rounds * len(m.clusters), WarmUps: 412, Unsteady: 3},

@@ -276,15 +276,19 @@ func spreadOf(r *estimate.Row) string {
 	return "± " + nanoseconds(r.SD)
 }
 
-// chance is a p value.
+// chance is the p value of a test that was made.
 func chance(t estimate.Test) string {
-	switch {
-	case !t.OK:
+	if !t.OK {
 		return ""
-	case t.P < 0.0001:
+	}
+	return pValue(t.P)
+}
+
+func pValue(p float64) string {
+	if p < 0.0001 {
 		return "< 0.0001"
 	}
-	return number(t.P, 4)
+	return number(p, 4)
 }
 
 func or(s, otherwise string) string {

@@ -39,11 +39,16 @@ func TestText(t *testing.T) {
 		if err := Text(&b, s, sketch(s)); err != nil {
 			t.Fatal(err)
 		}
-		for l := range strings.Lines(b.String()) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(l, "\n")); n > 100 {
-				t.Errorf("%s: a line of %d columns: %s", name, n, l)
-			}
-		}
+		checkWidth(t, name, b.String())
 		golden(t, name, b.String())
+	}
+}
+
+func checkWidth(t *testing.T, name, text string) {
+	t.Helper()
+	for l := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(l, "\n")); n > 100 {
+			t.Errorf("%s: a line of %d columns: %s", name, n, l)
+		}
 	}
 }
