@@ -31,19 +31,18 @@ var (
 		{0xfc000000, 0x14000000}, {0xfc000000, 0x94000000}, // b, bl
 		{0xfffffc1f, 0xd61f0000}, {0xfffffc1f, 0xd63f0000}, {0xfffffc1f, 0xd65f0000}, // br, blr, ret
 	}
-	// Among branches and system instructions. Reads of system registers too: the one that the kernel takes, of the
-	// interrupt mask, no program can do.
+	// Among branches and system instructions.
 	arm64Refused = []pattern{
 		{0xfefff800, 0xd61f0800}, {0xfefff800, 0xd63f0800}, {0xfffffbff, 0xd65f0bff}, // braa, blraa, retaa and the like
 		{0xffe0001f, 0xd4000001}, {0xffe0001f, 0xd4000002}, {0xffe0001f, 0xd4000003}, // svc, hvc, smc
 		{0xffe0001f, 0xd4200000},                           // brk
 		{0xffffffff, 0xd69f03e0}, {0xfffffbff, 0xd69f0bff}, // eret
 		{0xfff8f01f, 0xd500401f}, {0xfff00000, 0xd5100000}, // msr
-		{0xfff00000, 0xd5300000}, // mrs
+		{0xffffffe0, 0xd53b4220}, // mrs of DAIF; the kernel steps those of all other registers
 	}
 	arm64Hint = pattern{0xfffff01f, 0xd503201f}
-	// Loads from places that are told relative to the instruction; exclusive loads and stores; moves of memory in
-	// three instructions.
+	// Loads from places that are told relative to the instruction (kernels before 6.12 simulated some of these, wrongly);
+	// exclusive loads and stores; moves of memory in three instructions.
 	arm64Unsteppable = []pattern{
 		{0xbf000000, 0x18000000}, {0xff000000, 0x98000000}, {0xff000000, 0xd8000000}, // ldr, ldrsw, prfm
 		{0x3f800000, 0x08000000}, {0x3b200c00, 0x19000400},

@@ -15,13 +15,14 @@ func statics(t *testing.T, functions ...string) []Site {
 	return sites
 }
 
-// expected is what a kind counts for so many calls.
-func expected(o Options, calls uint64) (c Counts) {
+// expected is what a tracer counts for so many calls. Kernels before 5.15 don't tell entries from returns.
+func expected(tr *Tracer, calls uint64) (c Counts) {
+	o := tr.options
 	c.Events = calls * uint64(o.Kind.Points())
-	if o.Record && o.Kind != Return {
+	if o.Record && tr.cookies && o.Kind != Return {
 		c.Entries = calls
 	}
-	if o.Record && o.Kind != Entry {
+	if o.Record && tr.cookies && o.Kind != Entry {
 		c.Returns = calls
 	}
 	return c
@@ -44,10 +45,10 @@ func TestKindsRecordExactly(t *testing.T) {
 			attach(t, tr, p, sites)
 			p.call(function, 100)
 			other.call(function, 7)
-			take(t, tr, expected(o, 100*calls))
+			take(t, tr, expected(tr, 100*calls))
 			take(t, tr, Counts{})
 			p.call(function, 1)
-			take(t, tr, expected(o, calls))
+			take(t, tr, expected(tr, calls))
 			detach(t, tr)
 			p.call(function, 3)
 			take(t, tr, Counts{})
@@ -108,7 +109,7 @@ func TestFullRingCountsDrops(t *testing.T) {
 		t.Errorf("%d events and %d dropped in a ring for %d", c.Events, c.Dropped, fit)
 	}
 	p.call("mov", 3)
-	take(t, tr, Counts{Events: 3, Entries: 3})
+	take(t, tr, expected(tr, 3))
 }
 
 // An Attach that fails takes back what it did.

@@ -42,7 +42,6 @@
 	F(jump, "b 1f\n 1:") \
 	F(zero, "cbz x0, 1f\n 1:") \
 	F(page, "adrp x0, table") \
-	F(literal, "ldr x0, 2f\n b 3f\n 2: .quad 1\n 3:") \
 	F(counter, "mrs x0, cntvct_el0") \
 	F(exclusive, "ldxr x1, [sp]\n clrex")
 #endif
