@@ -170,3 +170,35 @@ func TestParseCPUs(t *testing.T) {
 		}
 	}
 }
+
+func TestChoose(t *testing.T) {
+	all := system("arm64", phone()).Clusters()
+	for _, c := range []struct {
+		wanted  []string
+		without int
+		want    string
+	}{
+		{nil, -1, "big 7; middle 5; little 3; "},
+		{nil, 3, "big 7; middle 5; little 2; "},
+		{nil, 7, "middle 5; little 3; "},
+		{[]string{"little"}, -1, "little 3; "},
+		{[]string{"1", "big"}, -1, "big 7; little 1; "},
+		{[]string{"9"}, -1, "there is no processor \"9\" here, and no kind of that name"},
+		{[]string{"huge"}, -1, "there is no processor \"huge\" here, and no kind of that name"},
+		{[]string{"1", "2"}, -1, "processor 2 is of the kind \"little\", of which there is one already"},
+		{[]string{"2"}, 2, "this process may not use processor 2"},
+		{[]string{"big"}, 7, "this process may use no processor of \"big\""},
+	} {
+		got, err := choose(all, c.wanted, func(cpu int) bool { return cpu != c.without })
+		text := ""
+		for _, k := range got {
+			text += fmt.Sprintf("%s %d; ", k.Name, k.PinnedTo)
+		}
+		if err != nil {
+			text = err.Error()
+		}
+		if text != c.want {
+			t.Errorf("%v without %d: %s, want %s", c.wanted, c.without, text, c.want)
+		}
+	}
+}
