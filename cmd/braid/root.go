@@ -88,7 +88,7 @@ with "braid report" or in Perfetto.`,
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
-	root.AddCommand(newCC(st), newRecord(st), newReport(st), newExport(st), newDump(st), newDoctor(st), newDemo(st), newWatch(st))
+	root.AddCommand(newCC(st), newRecord(st), newReport(st), newExport(st), newDump(st), newDoctor(st), newDemo(st), newWatch(st), newCompare(st))
 	root.AddCommand(newControl(st)...)
 	for _, c := range root.Commands() {
 		c.DisableFlagsInUseLine = true // each says [options] itself
