@@ -49,7 +49,7 @@ func startBrowser(t *testing.T) *browser {
 		t.Fatal(err)
 	}
 	c := exec.Command("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-extensions", "--remote-debugging-pipe", "--user-data-dir="+dir, "about:blank")
+		"--disable-background-networking", "--disable-component-update", "--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+dir, "about:blank")
 	c.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4, as the protocol has it
 	c.Env = append(os.Environ(), "HOME="+dir)
 	if err := c.Start(); err != nil {

@@ -101,21 +101,26 @@ func (f *dotFigure) axes(d *drawing, s *scale, top, bottom float64) {
 		x := s.at(t.at)
 		d.line(class, x, top, x, bottom)
 		if t.label != "" {
-			d.text("tick middle", x, bottom+17, t.label)
+			d.text("tick "+f.anchor(d, x, t.label), x, bottom+17, t.label)
 		}
 	}
 	d.text("axis middle", (s.from+s.to)/2, bottom+37, f.axis)
 	if f.mark > 0 {
 		x := s.at(f.mark)
 		d.line("mark", x, top-6, x, bottom)
-		anchor := "tick middle"
-		if w := textWidth(f.markLabel) / 2; x+w > d.width {
-			anchor = "tick end"
-		} else if x-w < 0 {
-			anchor = "tick start"
-		}
-		d.text(anchor, x, top-12, f.markLabel)
+		d.text("tick "+f.anchor(d, x, f.markLabel), x, top-12, f.markLabel)
 	}
+}
+
+// anchor keeps a label inside the figure.
+func (f *dotFigure) anchor(d *drawing, x float64, label string) string {
+	switch w := textWidth(label) * 1.06 / 2; {
+	case x+w > d.width:
+		return "end"
+	case x-w < 0:
+		return "start"
+	}
+	return "middle"
 }
 
 func (f *dotFigure) dots(d *drawing, s *scale, r dotRow, y float64, narrow bool) {
