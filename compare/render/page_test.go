@@ -1,13 +1,18 @@
 package render
 
 import (
-	"encoding/base64"
+	"bytes"
+	"flag"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// fits says what sticks out of the page sideways, outside of tables that scroll.
+var shots = flag.String("shots", "", "a folder to put pictures of the pages into, and a PDF")
+
+// fitsPage says what sticks out of the page sideways, outside of tables that scroll.
 const fitsPage = `(() => {
 	const wide = document.documentElement.clientWidth, out = [];
 	if (document.documentElement.scrollWidth > wide) out.push("the page is " + document.documentElement.scrollWidth + " wide of " + wide);
@@ -95,11 +100,13 @@ func TestInBrowser(t *testing.T) {
 			b.size(width, 900)
 			b.nothing(name, fitsPage)
 			b.nothing(name, drawn)
+			b.shot(fmt.Sprintf("%s-%d", name, width))
 		}
 		b.size(1280, 900)
 		b.nothing(name+", light", contrast)
 		b.click("label:has(#theme-dark)")
 		b.nothing(name+", dark", contrast)
+		b.shot(name + "-dark")
 	}
 	b.theme()
 	b.print()
@@ -142,18 +149,35 @@ func (b *browser) print() {
 	b.nothing("print", fitsPage)
 	b.nothing("print", drawn)
 	b.nothing("print", `[...document.querySelectorAll("table")].filter(t => !t.checkVisibility({contentVisibilityAuto: true}) || t.getBoundingClientRect().width > 681).map(t => t.caption.textContent)`)
-	var pdf struct{ Data string }
+	var pdf struct{ Data []byte }
 	b.media("", "light")
 	b.ask("Page.printToPDF", map[string]any{"printBackground": true, "preferCSSPageSize": true, "paperWidth": 8.27, "paperHeight": 11.69}, &pdf)
-	data, err := base64.StdEncoding.DecodeString(pdf.Data)
-	if err != nil || !strings.HasPrefix(string(data), "%PDF-") {
-		b.t.Errorf("no PDF: %v", err)
+	if !bytes.HasPrefix(pdf.Data, []byte("%PDF-")) {
+		b.t.Error("no PDF")
 	}
-	if dir := os.Getenv("BRAID_RENDER_OUT"); dir != "" {
-		if err := os.WriteFile(dir+"/page.pdf", data, 0o600); err != nil {
-			b.t.Error(err)
-		}
+	b.keep("page.pdf", pdf.Data)
+}
+
+// keep writes what can be looked at, with -shots.
+func (b *browser) keep(name string, data []byte) {
+	b.t.Helper()
+	if *shots == "" {
+		return
 	}
+	if err := os.WriteFile(filepath.Join(*shots, name), data, 0o600); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// shot keeps a picture of the whole page.
+func (b *browser) shot(name string) {
+	b.t.Helper()
+	if *shots == "" {
+		return
+	}
+	var picture struct{ Data []byte }
+	b.ask("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true}, &picture)
+	b.keep(name+".png", picture.Data)
 }
 
 // hostile expects that evil strings are nothing but text.
