@@ -51,13 +51,13 @@ var projects = []project{
 	{
 		source: "libzstd", build: [][]string{{"make", "-s", "-j2", "-C", "programs", "zstd"}, {"make", "-s", "-j2", "-C", "tests", "fuzzer", "zstreamtest"}},
 		tests: sh("cd tests; ./fuzzer -s1 -i20 -t1; ./zstreamtest -s1 -i20 -t1"), passed: "fuzzer tests completed", processes: 2,
-		varies: regexp.MustCompile(`(\r *\d+/ *\d+ *)+`), hot: []string{"ZSTD_compressStream2", "main"}, binary: "programs/zstd",
+		varies: regexp.MustCompile(`(\r *\d+/ *\d+ *)+`), hot: []string{"ZSTD_compressStream2", "main"}, binary: "programs/zstd", ring: "512M",
 		compilers: []compiler{gcc}, slow: true,
 	},
 	{
 		source: "sed", build: [][]string{{"./configure", "--quiet", "--disable-nls"}, {"make", "-s", "-j2", "SUBDIRS=.", "MAKEINFO=true"}},
-		// Without valgrind, whose leak check reads all of the area that the stubs map, and so allocates it.
-		tests:  sh("mkdir -p no; ln -sf /bin/false no/valgrind; PATH=$PWD/no:$PATH make check SUBDIRS=. MAKEINFO=true | grep '^[A-Z#]'"),
+		// One of them runs sed under valgrind.
+		tests:  sh("make check SUBDIRS=. MAKEINFO=true | grep '^[A-Z#]'"),
 		passed: "# TOTAL:", processes: 100,
 		hot: []string{"process_files", "match_regex", "main"}, binary: "sed/sed", ring: "1M", compilers: []compiler{gcc}, slow: true,
 	},
@@ -70,13 +70,25 @@ var projects = []project{
 		hot: []string{"grep", "EGexecute", "main"}, binary: "src/grep", ring: "1M", compilers: []compiler{gcc}, slow: true,
 	},
 	{
+		source: "perl", build: [][]string{sh(`./Configure -des -Dcc="$CC" -Doptimize=-O2`), sh(`make -s -j2 perl preplibrary lib/unicore/TestProp.pl $(
+			for e in attributes/attributes B/B Cwd/Cwd Data/Dumper/Dumper Fcntl/Fcntl File/Glob/Glob Hash/Util/Util IO/IO List/Util/Util mro/mro \
+				PerlIO/scalar/scalar POSIX/POSIX re/re Socket/Socket Time/HiRes/HiRes; do echo lib/auto/$e.so; done
+			for e in cpan/Test-Simple cpan/File-Path cpan/File-Temp cpan/Text-ParseWords cpan/parent cpan/version dist/Carp dist/Exporter \
+				dist/XSLoader dist/base dist/constant dist/if ext/Errno ext/IPC-Open3 ext/Tie-Hash-NamedCapture; do echo $e/pm_to_blib; done)
+			ln -sf ../perl t/perl`)},
+		tests: sh("cd t; ./perl TEST base/*.t cmd/*.t comp/*.t"), passed: "All tests successful.",
+		varies:    regexp.MustCompile(`Elapsed: \d+ sec|u=.* cs=[0-9.]+`),
+		processes: 150, hot: []string{"Perl_runops_standard", "Perl_die_unwind", "main"}, binary: "perl", ring: "4M", compilers: []compiler{gcc}, slow: true,
+	},
+	{
 		source: "re2", build: [][]string{{"make", "-s", "REBUILD_TABLES=1", "obj/libre2.a"}, {"make", "-s", "-j2", "REBUILD_TABLES=1", "static-test"}},
 		tests: sh("make -s REBUILD_TABLES=1 static-test"), passed: "ALL TESTS PASSED", processes: 14,
 		hot: []string{"re2::RE2::Init", "main"}, binary: "obj/test/re2_test", compilers: traced, slow: true,
 	},
 	{
 		source: "leveldb", build: [][]string{{"mkdir", "out"}, sh("cd out; cmake -DCMAKE_BUILD_TYPE=Release -DLEVELDB_BUILD_BENCHMARKS=OFF .. >/dev/null; make -s -j2")},
-		tests: sh("cd out; ctest"), passed: "100% tests passed", varies: regexp.MustCompile(`[0-9.]+ *sec`), processes: 20,
+		// HiddenValuesAreRemoved fails now and then without stubs, on a busy machine.
+		tests: sh("cd out; GTEST_FILTER=-DBTest.HiddenValuesAreRemoved ctest"), passed: "100% tests passed", varies: regexp.MustCompile(`[0-9.]+ *sec`), processes: 20,
 		hot: []string{"leveldb::DBImpl::Write", "main"}, binary: "out/leveldbutil",
 		compilers: []compiler{gcc}, slow: true,
 	},
