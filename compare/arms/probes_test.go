@@ -173,3 +173,38 @@ func TestProbeNames(t *testing.T) {
 		t.Errorf("%d arms of probes, %d quick", n, quick)
 	}
 }
+
+// What a point costs in each arm, in CPU time of the thread; only to look at.
+func BenchmarkProbes(b *testing.B) {
+	dir := b.TempDir()
+	set, err := workload.Unpack(dir, runtime.GOARCH)
+	if err != nil {
+		b.Fatal(err)
+	}
+	env := &arm.Env{Dir: dir, Workloads: set, Root: true}
+	for _, a := range probes() {
+		b.Run(a.Name, func(b *testing.B) {
+			if err := a.Check(b.Context(), env); err != nil {
+				b.Skip(err)
+			}
+			s, err := a.Open(b.Context(), env, arm.Work{Workload: workload.Listing, CPU: 0, Aligns: []int{0}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			var costs []float64
+			for range 9 {
+				m, err := s.Run(b.Context(), workload.Request{Calls: 2000})
+				if err != nil {
+					b.Fatal(err)
+				}
+				costs = append(costs, float64(m.CPUNS)/float64(m.Calls)/a.Points)
+			}
+			slices.Sort(costs)
+			b.ReportMetric(costs[len(costs)/2], "ns/point")
+			b.ReportMetric(0, "ns/op")
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
