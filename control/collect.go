@@ -158,6 +158,9 @@ func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (
 		return s, err
 	}
 	point(135)
+	released := uint64(0)
+	s.Slots, released = l.trim(s.Slots)
+	from, size = (from+released)%l.slots(), size-released
 	// A stub that a signal handler interrupted may have stored its done behind the handler's: then they are written.
 	if n := len(s.Slots); missing > 0 && (s.Gone || n == 0 || late(s.Slots, wrapped) >= 0 || inline.Double(uint32(s.Slots[n-1]))) {
 		missing = min(missing, size)
@@ -175,7 +178,7 @@ func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (
 			end = t.area.over
 		}
 	}
-	s.Complete = !wrapped && s.Dropped == 0
+	s.Complete = (!wrapped || released > 0) && s.Dropped == 0
 	s.Begin, s.End = l.start, max(l.start, end)
 	s.Anchors = l.place(l.anchors, from, size, wrapped)
 	return s, nil

@@ -273,7 +273,9 @@ func (r *race) running(t *actor, what int) {
 			r.takeOld(t)
 		}
 	case 8:
-		r.await(t, "a thread that was started is on", t.On)
+		if t.whole { // otherwise a recorder that has died may have been about to stop it
+			r.await(t, "a thread that was started is on", t.On)
+		}
 	case 9:
 		t.RequestStop()
 		if s, err := t.Collect(r.buf); err == nil && s.DroppedNewest == 0 && !s.Late { // whether it has answered or not
@@ -345,23 +347,19 @@ func (r *race) finish(t *actor) {
 			first, err = endsAt(t.pieces, last[1])
 		}
 		if err != nil {
-			for _, p := range t.pieces {
-				r.Logf("piece of %d records, complete %v", len(p.kinds), p.complete)
-			}
-			r.Logf("%+v\n%+v", *t.block, t.Thread)
-			r.Fatalf("thread %d, %d starts, from record %d: %v", t.Tid, says.starts, says.first, err)
+			r.fail(t, err)
 		}
 		if begins := t.whole && complete(t.pieces); first < says.first || begins && first != says.first {
-			r.Fatalf("thread %d: the first record is %d, not %d", t.Tid, first, says.first)
+			r.fail(t, fmt.Errorf("the first record is %d, not %d", first, says.first))
 		}
 		for _, c := range t.copies {
-			if err := within(c, t.pieces); err != nil && !gone {
-				r.Fatalf("thread %d: a copy made while it ran: %v", t.Tid, err)
+			if err := within(c, t.pieces); err != nil && t.whole {
+				r.fail(t, fmt.Errorf("a copy made while it ran: %w", err))
 			}
 		}
 		r.starts++
 	}
-	t.seen = says.offs
+	t.seen = says.starts
 	if gone || r.rnd.IntN(4) != 0 { // otherwise Start forgets what is there
 		t.empty = true
 		t.Release()
@@ -381,10 +379,10 @@ func (r *race) takeLast(t *actor, gone bool) {
 		if s, err = t.Collect(r.buf); err != nil {
 			r.Fatal(err)
 		}
-		return !s.Late && s.DroppedNewest == 0 || gone
+		return !s.Late && s.DroppedNewest == 0 || s.Gone
 	})
-	if !s.Exact || s.Dropped != 0 || s.Gone != gone || s.DroppedNewest != 0 && t.says.ended != 0 {
-		r.Fatalf("a thread that has stopped: %+v", s)
+	if !s.Exact || s.Dropped != 0 || gone && !s.Gone || s.DroppedNewest != 0 && t.says.ended != 0 {
+		r.fail(t, fmt.Errorf("exact %v, gone %v, %d and %d left out", s.Exact, s.Gone, s.Dropped, s.DroppedNewest))
 	}
 	r.add(t, &s)
 	n := len(s.Slots)
@@ -393,6 +391,14 @@ func (r *race) takeLast(t *actor, gone bool) {
 	if err != nil || len(again.Slots) != n || n > 0 && again.Slots[n-1] != newest[0] {
 		r.Fatalf("%d slots, then %d of a thread that has stopped: %v", n, len(again.Slots), err)
 	}
+}
+
+func (r *race) fail(t *actor, err error) {
+	r.Helper()
+	for _, p := range t.pieces {
+		r.Logf("a piece of %d records, %d slots, complete %v", len(p.kinds), len(p.slots), p.complete)
+	}
+	r.Fatalf("thread %d, cursor %#x, %+v: %v\n%+v\n%+v", t.Tid, t.block.Cursor, *t.says, err, *t.block, t.Thread)
 }
 
 func complete(pieces []piece) bool {
@@ -412,7 +418,7 @@ func (t *actor) forgotten(s state) {
 // seesOff reports whether the thread has found that it was turned off since that was looked at.
 func (t *actor) seesOff() bool {
 	offs := atomic.LoadUint32(&t.says.offs)
-	return offs > t.seen && offs == atomic.LoadUint32(&t.says.starts)
+	return offs > t.seen && offs == atomic.LoadUint32(&t.says.starts) || atomic.LoadUint32(&t.says.ended) != 0
 }
 
 // untouched checks that nothing was written into rings since they were given back.

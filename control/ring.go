@@ -31,6 +31,14 @@ type lane struct {
 	start   uint64 // counter, before the first record
 	own     uint64 // what the control block said of it, which changes if the thread starts itself anew
 	anchors []inline.Anchor
+	begin   uint64 // the slot from which on it was filled again, if what was before was released
+}
+
+// trim leaves out the oldest of a ring's slots that were released, and returns how many.
+func (l *lane) trim(slots []uint64) (rest []uint64, released uint64) {
+	for ; l.begin != 0 && released < uint64(len(slots)) && slots[released] == 0; released++ {
+	}
+	return slots[released:], released
 }
 
 // check makes a ring of what a control block says.

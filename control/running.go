@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"braid/inline"
 	"braid/inline/runtime"
 	"braid/internal/counter"
 )
@@ -80,6 +81,13 @@ func (t *Thread) copyRunning(r ring, s seen, size uint64, buf []uint64) (slots [
 	newest, err := t.area.mem.readSlot(r, s.end+n-1)
 	if err != nil {
 		return nil, 0, err
+	}
+	behind, err := t.area.mem.readSlot(r, s.end)
+	if err != nil {
+		return nil, 0, err
+	}
+	if inline.Double(uint32(behind)) && uint32(now)-uint32(behind>>32)+skew < uint32(min(now-s.at, 1<<32-1)) && !s.still {
+		return nil, 0, ErrLapped // what is there is the first half of a later record, which has no time
 	}
 	age := uint32(now) - uint32(newest>>32)
 	// If all but that record was overwritten, done is a little behind it.
@@ -157,6 +165,7 @@ func (t *Thread) Snapshot(buf []uint64) (Segment, error) {
 		if err != nil {
 			return Segment{}, err
 		}
+		slots, _ = t.cur.trim(slots)
 		out := Segment{Dropped: int(dropped)}
 		out.Slots, out.Complete = slots, !wrapped && dropped == 0
 		out.Begin, out.End = t.cur.start, max(t.cur.start, s.at)

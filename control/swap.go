@@ -19,11 +19,13 @@ var ErrNotSwapped = errors.New("the thread has not gone on to another ring")
 
 // swap is what this recorder knows of a thread's way from one ring to the next.
 type swap struct {
-	asked     bool // the thread was asked to leave cur, and was not yet seen in the next one
-	to        ring // the next one
-	inherited bool // by a recorder before this one
-	drained   bool // the thread has answered but not gone on, and what cur holds was collected and released
-	empty     bool // asked again while drained: there is nothing new
+	asked     bool   // the thread was asked to leave cur, and was not yet seen in the next one
+	unsaid    bool   // not yet in the control block, where the thread is still busy with the swap before
+	to        ring   // the next one
+	inherited bool   // by a recorder before this one
+	drained   bool   // the thread has answered but not gone on, and what cur holds was collected and released
+	empty     bool   // asked again while drained: there is nothing new
+	end, when uint64 // drained: the slot where the ring ended, and the counter
 }
 
 // follow sees where the thread is, and takes note if that is another ring than before. It returns the cursor, and whether
@@ -41,6 +43,10 @@ func (t *Thread) follow() (uint64, bool) {
 		t.swap.asked, t.swap.drained, t.tail = false, false, tail{gone: 1}
 	}
 	if t.cur.holds(c) {
+		if t.swap.drained && c&runtime.CursorTag == runtime.CursorOn { // it could not open the next ring, and went on in this one
+			t.cur.begin, t.cur.start = t.swap.end, t.swap.when
+			t.swap = swap{}
+		}
 		if c&runtime.CursorTag == runtime.CursorOff {
 			t.swap.asked = false // a stop came before the answer
 		}
@@ -136,11 +142,14 @@ func (t *Thread) adopt() {
 	b := t.block
 	mask := atomic.LoadUint64(&b.Mask)
 	on := c&runtime.CursorTag == runtime.CursorOn
+	if t.punched(c) { // collected and released, but the thread had not gone on, or its block was not released
+		t.drain(c)
+	}
 	if answered(c) || on && mask&runtime.CursorTag == runtime.CursorTag&^runtime.MaskSwap {
 		for _, w := range [2][3]uint64{{atomic.LoadUint64(&b.NextAddr), atomic.LoadUint64(&b.NextBytes), atomic.LoadUint64(&b.NextOff)},
 			{atomic.LoadUint64(&b.RingAddr), atomic.LoadUint64(&b.RingBytes), atomic.LoadUint64(&b.RingOff)}} { // or in the middle of it
 			if r, ok := t.area.check(w[0], w[1], w[2]); ok && r != t.cur.ring {
-				t.swap = swap{asked: true, to: r, inherited: true}
+				t.swap = swap{asked: true, to: r, inherited: true, drained: t.swap.drained, end: t.swap.end, when: t.swap.when}
 				return
 			}
 		}
@@ -158,6 +167,26 @@ func (t *Thread) adopt() {
 		t.old = lane{ring: prev, start: atomic.LoadUint64(&b.PrevStart)}
 		t.swap.inherited = true
 	}
+}
+
+// drain notes that what the ring holds up to the cursor was collected and released.
+func (t *Thread) drain(c uint64) {
+	t.cur.anchors, t.swap.drained, t.swap.when = nil, true, counter.Now()
+	t.swap.end, _ = t.cur.slot(c)
+}
+
+// punched reports whether the ring's memory was given back although the thread has recorded in it.
+func (t *Thread) punched(c uint64) bool {
+	var slots [8]uint64
+	pos, _ := t.cur.slot(c)
+	n := t.cur.slots()
+	last, err := t.area.mem.readSlot(t.cur.ring, n-1)
+	newest := slots[:min(pos, 8)]
+	on := c&runtime.CursorTag == runtime.CursorOn // then a slot or two may be about to be written
+	if err != nil || last != 0 || len(newest) == 0 || on && len(newest) < 8 || t.area.mem.read(t.cur.ring, pos-uint64(len(newest)), newest) != nil {
+		return false
+	}
+	return slots == [8]uint64{}
 }
 
 // answered reports whether a cursor is that of a thread that has come to the end of its ring as it was asked to, and has
@@ -181,7 +210,8 @@ func (t *Thread) RequestSwap() error {
 	case t.swap.asked && t.swap.drained:
 		t.swap.empty = true
 		return nil
-	case t.swap.asked && (!on || !t.refused(c)):
+	case t.swap.asked && (!on || t.swap.unsaid || !t.refused(c)):
+		t.say()
 		t.swap.inherited = false
 		return nil
 	case !on:
@@ -191,15 +221,25 @@ func (t *Thread) RequestSwap() error {
 	if err != nil {
 		return fmt.Errorf("a second ring for thread %d: %w", t.Tid, err)
 	}
-	t.swap = swap{asked: true, to: to}
+	t.swap = swap{asked: true, unsaid: true, to: to}
+	t.say()
+	return nil
+}
+
+// say writes a request into the control block. A thread that has just gone on to another ring may still have to write that
+// ring's name, and take it out of next_*: until then it waits, or nobody could tell whose that ring is (C14).
+func (t *Thread) say() {
+	if !t.swap.asked || !t.swap.unsaid || atomic.LoadUint64(&t.block.NextAddr) == t.cur.addr {
+		return
+	}
+	t.swap.unsaid = false
 	point(122)
-	atomic.StoreUint64(&t.block.NextBytes, to.bytes)
-	atomic.StoreUint64(&t.block.NextOff, uint64(to.off-t.area.off))
+	atomic.StoreUint64(&t.block.NextBytes, t.swap.to.bytes)
+	atomic.StoreUint64(&t.block.NextOff, uint64(t.swap.to.off-t.area.off))
 	point(123)
-	atomic.StoreUint64(&t.block.NextAddr, to.addr)
+	atomic.StoreUint64(&t.block.NextAddr, t.swap.to.addr)
 	point(124)
 	atomic.AndUint64(&t.block.Mask, ^runtime.MaskSwap) // C9: after the three
-	return nil
 }
 
 // refused reports whether a thread that is on in the ring that it was asked to leave has taken the request and stayed, as
@@ -220,6 +260,7 @@ func (t *Thread) Swapped() bool {
 // nil. end is a counter that no record in it is later than, or 0 if that was just now.
 func (t *Thread) ended() (l *lane, c, end uint64) {
 	c, ok := t.follow()
+	t.say()
 	point(125)
 	switch {
 	case t.old.there():
@@ -258,7 +299,7 @@ func (t *Thread) ReleaseOld() {
 	point(127)
 	t.tail.released(l, c)
 	if l == &t.cur {
-		t.cur.anchors, t.swap.drained = nil, true
+		t.drain(c)
 		return
 	}
 	t.old, t.swap.inherited = lane{}, false

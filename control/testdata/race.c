@@ -59,6 +59,7 @@ __attribute__((visibility("hidden"))) QUIET void __braid_point(int n) {
   if (n == 14) { /* on, and the record that is to come is the first */
     me->first = me->at;
     on = 1;
+    before = 0;
     __atomic_store_n(&me->starts, me->starts + 1, __ATOMIC_RELEASE);
   }
   wait_some(slow >> n & 1);
@@ -81,11 +82,11 @@ static QUIET void trap(int s, siginfo_t *i, void *context) {
   if (me) wait_some(rnd() % 64 == 0);
 }
 
-/* The record at is past. If the cursor was to attend behind the one before, and was turned off where it stood, there is none. */
+/* The record at is past. There is none if the thread was turned off where it stood behind the one before, or was turned on. */
 INLINE void see(void) {
   braid_u32 c = *(volatile braid_u32 *)&__braid_tls->cursor;
   if (on && (c & BRAID_TAG) == BRAID_OFF) {
-    me->last = me->at - (before == (c | BRAID_ATTEND));
+    me->last = me->at - ((before ? before & ~BRAID_TAG : (braid_u32)__braid_tls->ring_addr) == c);
     on = 0;
     __atomic_store_n(&me->offs, me->offs + 1, __ATOMIC_RELEASE);
   }
