@@ -13,7 +13,7 @@ import (
 
 func TestDiff(t *testing.T) {
 	a, b := server, server
-	b.seed, b.change, b.without = 11, map[string]float64{"stub-on": 0.7, "perf": 1.2}, []string{"jvmti", "uftrace"}
+	b.seed, b.change, b.without = 11, map[string]float64{"stub-on": 0.7, "perf": 1.2}, []string{"jvm-baseline", "jvmti", "uftrace"}
 	for name, pair := range map[string][2]model{"diff-versions.txt": {a, b}, "diff-devices.txt": {a, phone}} {
 		sa, sb := pair[0].study(), pair[1].study()
 		var out bytes.Buffer

@@ -101,7 +101,7 @@ func (v *view) overheads(name string, ps []int64, cluster string, named func(a r
 	nth := map[string]int{}
 	for _, a := range v.r.Arms {
 		isNamed, isShown := named(a)
-		if !isShown || a.Name == armBaseline {
+		if !isShown || v.isBaseline(a.Name) {
 			continue
 		}
 		l := line{label: armTitle(a), group: a.Group, faint: !isNamed}
@@ -173,7 +173,7 @@ func (v *view) grid(name string, ps []int64, c result.Cluster, caption, corner s
 		row, any := gridRow{Name: armTitle(a), Class: groupClass(a.Group)}, false
 		for _, p := range ps {
 			cell := gridCell{Value: "-"}
-			if r := v.e.Find(a.Name, name, p, c.Name); r != nil && r.Failure == "" && r.Overhead.OK {
+			if r := v.e.Find(a.Name, name, p, c.Name); r != nil && v.compared(r) {
 				cell, any = gridCell{percent(r.Overhead.Median), shares(r.Overhead), r.IsNotInferior}, true
 			}
 			row.Cells = append(row.Cells, cell)
@@ -203,7 +203,7 @@ func (v *view) whole(c result.Cluster, name string, parameter int64, rows []*est
 		most = max(most, r.Box.High*scale)
 		verdict, mood := v.mood(r)
 		w.Rows = append(w.Rows, wholeRow{Name: full(r), Class: groupClass(r.Group), Takes: shown(r.Call, func(x float64) string { return long(x * scale) }),
-			Overhead: shown(r.Overhead, percent), Interval: shares(r.Overhead), P: chance(r.Slower), Effect: effect(r), Verdict: verdict, Mood: mood,
+			Overhead: shown(v.overhead(r), percent), Interval: shares(v.overhead(r)), P: v.chance(r), Effect: v.effect(r), Verdict: verdict, Mood: mood,
 			N: fmt.Sprintf("%s in %s", count(r.Samples), plural(r.Launches, "launch"))})
 	}
 	if base == 0 {
@@ -261,11 +261,4 @@ func unitFor(ns float64) (float64, string) {
 		return 1e6, "ms"
 	}
 	return 1e9, "s"
-}
-
-func effect(r *estimate.Row) string {
-	if !r.Slower.OK {
-		return ""
-	}
-	return number(r.Effect, 2)
 }

@@ -277,7 +277,7 @@ func (f *finder) whole(name string) {
 		ends := ends(rows)
 		var within, slower, open []string
 		for _, r := range rows {
-			if !r.Overhead.OK || r.Group == result.GroupFloor || r.Group == result.GroupProbe && !ends[r.Arm] {
+			if !f.compared(r) || r.Group == result.GroupFloor || r.Group == result.GroupProbe && !ends[r.Arm] {
 				continue
 			}
 			s := full(r) + " (" + percents(r.Overhead.Low, r.Overhead.High) + " %)"

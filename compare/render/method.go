@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,19 +42,48 @@ func (v *view) methodLines() []string {
 	if len(r.Discards) == 0 {
 		lines[len(lines)-1] = plural(total, "sample") + " are in the result; none was discarded."
 	}
-	for _, d := range r.Discards {
-		where := nonEmpty(d.Workload)
-		if d.Arm != "" {
-			where = append([]string{armTitle(v.arm(d.Arm))}, where...)
+	return append(lines, v.discards()...)
+}
+
+// discards sum up what was thrown away, by why. Where it was only some arms, it names them.
+func (v *view) discards() []string {
+	var lines, whys []string
+	for _, d := range v.r.Discards {
+		if !slices.Contains(whys, d.Why) {
+			whys = append(whys, d.Why)
 		}
-		s := plural(d.Samples, "sample")
-		if len(where) > 0 {
-			s += " of " + strings.Join(where, ", ")
+	}
+	for _, why := range whys {
+		n := 0
+		var arms, workloads []string
+		for _, d := range v.r.Discards {
+			if d.Why != why {
+				continue
+			}
+			n += d.Samples
+			if t := armTitle(v.arm(d.Arm)); d.Arm != "" && !slices.Contains(arms, t) {
+				arms = append(arms, t)
+			}
+			if t := workloadTitle(d.Workload); d.Workload != "" && !slices.Contains(workloads, t) {
+				workloads = append(workloads, t)
+			}
 		}
-		lines = append(lines, s+": "+d.Why+".")
+		s := plural(n, "sample")
+		if len(arms) > namedArms {
+			s += fmt.Sprintf(" of %d arms", len(arms))
+		} else if len(arms) > 0 {
+			s += " of " + strings.Join(arms, "; ")
+		}
+		if len(workloads) > 0 {
+			s += " in " + strings.Join(workloads, ", ")
+		}
+		lines = append(lines, s+": "+why+".")
 	}
 	return lines
 }
+
+// namedArms is up to how many arms are named in a sentence.
+const namedArms = 3
 
 // pair is a row of a list of facts.
 type pair struct{ Name, Value string }

@@ -232,7 +232,7 @@ func (v *view) costTable(rows []*estimate.Row, parameter int64, c result.Cluster
 		seat := &g.Seats[len(g.Seats)-1]
 		verdict, mood := v.mood(r)
 		seat.Rows = append(seat.Rows, costRow{Name: title(r), Point: shown(r.Point, nanoseconds), Interval: interval(r.Point, 2), Spread: spreadOf(r),
-			Clock: shown(r.ToClock, ratio), Stub: shown(r.ToStub, ratio), Overhead: shown(r.Overhead, percent),
+			Clock: shown(r.ToClock, ratio), Stub: shown(r.ToStub, ratio), Overhead: shown(v.overhead(r), percent),
 			Verdict: verdict, Mood: mood, Estimated: a.Estimated})
 	}
 	return t

@@ -26,7 +26,7 @@ type model struct {
 var server = model{
 	seed: 1, name: "Example Server 2", arch: "amd64", virtual: "kvm", noise: 0.004, rounds: 6,
 	clusters: []result.Cluster{{Name: "all", CPUs: []int{0, 1, 2, 3}, Capacity: 1024, Model: "Example CPU @ 3.10GHz", MaxKHz: 3_100_000, PinnedTo: 2}},
-	without:  []string{"jvmti", "lttng"},
+	without:  []string{"jvm-baseline", "jvmti", "lttng"},
 }
 
 var phone = model{
@@ -37,7 +37,7 @@ var phone = model{
 	},
 	slower:  map[string]float64{"little": 3.1, "big": 1.1},
 	change:  map[string]float64{"clock": 0.55, "stub-on": 0.7},
-	without: []string{"jvmti", "lttng", "uftrace", "perf", "xray-basic", "xray-fdr"},
+	without: []string{"jvm-baseline", "jvmti", "lttng", "uftrace", "perf", "xray-basic", "xray-fdr"},
 }
 
 type modelArm struct {
@@ -91,8 +91,10 @@ func (m model) arms() []modelArm {
 		a(result.GroupExternal, "lttng", "LTTng-UST", 2, 92),
 		a(result.GroupExternal, "bpftrace", "bpftrace", 2, 980),
 		a(result.GroupExternal, "perf", "perf", 2, 1500),
+		a(result.GroupExternal, "jvm-baseline", "JVM, no agent", 0, 0.2),
 		a(result.GroupExternal, "jvmti", "JVMTI method events", 2, 1700),
 	)
+	all[len(all)-1].Baseline = "jvm-baseline"
 	why := map[string][2]string{
 		"jvmti": {"java is not installed", "apt-get install default-jdk-headless"},
 		"lttng": {"lttng is not installed", "apt-get install lttng-tools liblttng-ust-dev"},

@@ -59,7 +59,7 @@ func (t *texter) say(format string, args ...any) { fmt.Fprintf(t.w, format+"\n",
 // held stands for a space between a number and its unit while lines are broken: it is not one of those that lines break at.
 const held = "\ue000"
 
-var units = strings.NewReplacer(" %", held+"%", " ns", held+"ns", " ×", held+"×")
+var units = strings.NewReplacer(" %", held+"%", " CPU", held+"CPU", " ns", held+"ns", " ×", held+"×")
 
 // wrap writes foreign text in lines.
 func (t *texter) wrap(s string) {
@@ -99,7 +99,7 @@ func (t *texter) costs(c result.Cluster) {
 			name += " (estimated)"
 		}
 		tab.add(wording.Printable(name), shown(r.Point, nanoseconds), interval(r.Point, 2), spreadOf(r), shown(r.ToClock, ratio), shown(r.ToStub, ratio),
-			shown(r.Overhead, percent), t.verdict(r))
+			shown(t.overhead(r), percent), t.verdict(r))
 	}
 	tab.write(t.w, textWide)
 }
@@ -107,7 +107,7 @@ func (t *texter) costs(c result.Cluster) {
 // over is a table of overheads over a workload's parameter.
 func (t *texter) over(c result.Cluster, name, heading, parameter string) {
 	ps := t.parameters(name, c.Name)
-	if len(ps) == 0 {
+	if !slices.ContainsFunc(t.e.Rows, func(r estimate.Row) bool { return r.Workload == name && r.Cluster == c.Name && t.compared(&r) }) {
 		return
 	}
 	t.wrap("\n" + heading + ", on " + on(c))
@@ -126,7 +126,7 @@ func (t *texter) over(c result.Cluster, name, heading, parameter string) {
 		cells, any := []string{wording.Printable(label)}, false
 		for _, p := range ps {
 			cell := "-"
-			if r := t.e.Find(a.Name, name, p, c.Name); r != nil && r.Failure == "" && r.Overhead.OK {
+			if r := t.e.Find(a.Name, name, p, c.Name); r != nil && t.compared(r) {
 				any = true
 				cell = percent(r.Overhead.Median) + " "
 				if r.IsNotInferior {
@@ -161,7 +161,7 @@ func (t *texter) whole(c result.Cluster, name string) {
 			if class != "" {
 				name = "  " + name
 			}
-			tab.add(wording.Printable(name), shown(r.Call, func(v float64) string { return long(v * scale) }), shown(r.Overhead, percent), shares(r.Overhead), chance(r.Slower), effect(r), t.verdict(r))
+			tab.add(wording.Printable(name), shown(r.Call, func(v float64) string { return long(v * scale) }), shown(t.overhead(r), percent), shares(t.overhead(r)), t.chance(r), t.effect(r), t.verdict(r))
 		}
 		tab.write(t.w, textWide)
 	}
@@ -276,12 +276,19 @@ func spreadOf(r *estimate.Row) string {
 	return "± " + nanoseconds(r.SD)
 }
 
-// chance is the p value of a test that was made.
-func chance(t estimate.Test) string {
-	if !t.OK {
+// chance is the p value for being slower.
+func (v *view) chance(r *estimate.Row) string {
+	if !v.compared(r) || !r.Slower.OK {
 		return ""
 	}
-	return pValue(t.P)
+	return pValue(r.Slower.P)
+}
+
+func (v *view) effect(r *estimate.Row) string {
+	if !v.compared(r) || !r.Slower.OK {
+		return ""
+	}
+	return number(r.Effect, 2)
 }
 
 func pValue(p float64) string {

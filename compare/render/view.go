@@ -45,6 +45,25 @@ func (v *view) arm(name string) result.Arm {
 	return result.Arm{Name: name, Title: name}
 }
 
+// isBaseline says whether an arm is what others are compared with. It is not compared itself: a program in another language
+// than the first baseline is no slower tracer.
+func (v *view) isBaseline(name string) bool {
+	return name == armBaseline || slices.ContainsFunc(v.r.Arms, func(a result.Arm) bool { return a.Baseline == name })
+}
+
+// compared says whether there is an overhead to show.
+func (v *view) compared(r *estimate.Row) bool {
+	return r.Failure == "" && r.Overhead.OK && !v.isBaseline(r.Arm)
+}
+
+// overhead is that of a row, as far as it is compared.
+func (v *view) overhead(r *estimate.Row) estimate.Value {
+	if !v.compared(r) {
+		return estimate.Value{}
+	}
+	return r.Overhead
+}
+
 // title is an arm's name for people.
 func title(r *estimate.Row) string {
 	if r.Title == "" {
@@ -157,7 +176,7 @@ func (v *view) margin() string { return tickLabel(v.e.Margin*100) + " %" }
 // verdict says in two words whether an arm is slower than its baseline.
 func (v *view) verdict(r *estimate.Row) string {
 	switch {
-	case !r.Overhead.OK || !r.Slower.OK || !r.NotInferior.OK:
+	case !v.compared(r) || !r.Slower.OK || !r.NotInferior.OK:
 		return ""
 	case r.IsNotInferior:
 		return "within " + v.margin()
@@ -245,6 +264,11 @@ func families(rows []*estimate.Row) []family {
 		}
 		index[key] = len(fs)
 		fs = append(fs, family{title: title(r), group: r.Group, rows: []*estimate.Row{r}})
+	}
+	for i := range fs { // titles may differ in nothing but the class
+		if slices.ContainsFunc(fs[:i], func(f family) bool { return f.title == fs[i].title }) {
+			fs[i].title = full(fs[i].rows[0])
+		}
 	}
 	return fs
 }

@@ -28,15 +28,19 @@ func (v *view) warnings() []result.Warning {
 		broken += ": " + v.r.Why
 	}
 	add(!v.r.Complete, "incomplete", broken+". It shows what there was until then.")
-	few := 0
+	few, none := 0, 0
 	for _, r := range v.e.Rows {
-		if r.Failure == "" && r.Call.OK {
-			if r.Launches < fewLaunches {
-				few++
-			}
+		switch {
+		case r.Failure != "":
+		case !r.Call.OK:
+			none++
+		case r.Launches < fewLaunches:
+			few++
 		}
 	}
-	add(few > 0, "few-launches", fmt.Sprintf("%s of %d were measured in fewer than %d launches: their intervals are little more than guesses.",
+	add(none > 0, "no-interval", fmt.Sprintf("%s of %d have no figures: there were too few launches for an interval. Give the study more time (--seconds).",
+		seriesCount(none), len(v.e.Rows)))
+	add(few > 0, "few-launches", fmt.Sprintf("%s of %d were measured in fewer than %d launches: their intervals are wide, and little more than guesses.",
 		seriesCount(few), len(v.e.Rows), fewLaunches))
 	for _, s := range v.r.Series {
 		add(s.Failure == "" && s.Expected != s.Recorded && !v.arm(s.Arm).Estimated, "events", fmt.Sprintf(
