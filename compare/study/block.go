@@ -6,6 +6,7 @@ import (
 	"braid/compare/arm"
 	"braid/compare/estimate"
 	"braid/compare/result"
+	"braid/compare/stats"
 )
 
 // block is a workload on a cluster.
@@ -111,10 +112,18 @@ func (b *block) wanted() []*member {
 	return out
 }
 
-// skip says whether a cell needs no more samples in a launch: the arm itself may still take part.
-func (b *block) skip(m *member, n int) bool {
+// slow says that a measurement takes much longer than what is measured in it: probes come and go, a tool writes files.
+func (m *member) slow() bool { return m.cells[0].slow > slowRun }
+
+// skip says whether a cell needs no sample in a round of the next launch: the arm itself may still take part. Slow arms are in the
+// first round only, and have every other of the further parameters in turn: their cost does not hang on it, and it is better
+// known from more launches.
+func (b *block) skip(m *member, n, round int) bool {
 	c := m.cells[n]
-	if c.series.Failure != "" {
+	switch {
+	case c.series.Failure != "":
+		return true
+	case m.slow() && (round > 0 || n > 0 && (n+b.launches)%2 != 0):
 		return true
 	}
 	dear := m.arm.Group == result.GroupProbe || m.arm.Group == result.GroupExternal
@@ -138,7 +147,7 @@ func (c *conductor) judge(b *block) {
 	}
 }
 
-// A sample that takes this long is dear: with few launches a wider interval is taken.
+// A measurement that takes this long is dear.
 const dearSample = 250 * time.Millisecond
 
 // narrow says whether a figure is good enough. What is compared with nothing has to be as good as everything that is compared
@@ -148,8 +157,12 @@ func (c *conductor) narrow(b *block, m *member, x, base *cell) bool {
 		return true
 	}
 	least, width := c.MinLaunches, c.Width
-	if x.slow > dearSample {
-		least, width = max(3, c.MinLaunches/2), 5*c.Width
+	// What takes long is known well enough earlier.
+	switch {
+	case x.slow > dearSample:
+		least, width = max(stats.MinUnits, c.MinLaunches/2), 5*c.Width
+	case x.slow > slowRun:
+		least, width = max(stats.MinUnits, c.MinLaunches/2), 2*c.Width
 	}
 	w := estimate.WidthOf(&x.series, &base.series, b.load.wall(), c.Confidence)
 	if w.Launches < least {

@@ -10,6 +10,7 @@ import (
 
 	"braid/compare/estimate"
 	"braid/compare/result"
+	"braid/compare/stats"
 )
 
 // finish makes the result of what was sampled.
@@ -84,7 +85,7 @@ func seen(samples []result.Sample) bool {
 			launches[x.Launch] = true
 		}
 	}
-	return len(launches) >= 3
+	return len(launches) >= stats.MinUnits
 }
 
 // whyNot says why an arm that could have run has no samples.

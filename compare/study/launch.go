@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"braid/compare/arm"
 	"braid/compare/estimate"
-	"braid/compare/result"
-	"braid/compare/stats"
 	"braid/compare/workload"
 )
 
@@ -60,7 +57,7 @@ func (c *conductor) launch(ctx context.Context, b *block) (err error) {
 	}
 	for round := range b.load.Rounds {
 		c.progress(b, "measuring")
-		if err := c.round(ctx, b, running, round); err != nil {
+		if err := c.round(ctx, b, running, round, began.Add(c.allowance(b))); err != nil {
 			return err
 		}
 	}
@@ -82,16 +79,21 @@ func (c *conductor) cannot(ctx context.Context, m *member, err error) {
 	m.fail(err.Error())
 }
 
-// round measures all arms once, for each parameter and alignment.
-func (c *conductor) round(ctx context.Context, b *block, running []*runner, round int) error {
-	var order []int
-	for n := range b.load.Parameters {
-		order = append(order, n)
-	}
-	for _, n := range shuffled(c, order) {
+// round measures all arms once, for each parameter and alignment. The first parameter, which tells most, comes first; a launch
+// that has had its time by then leaves the others to the next ones, which begin with another one each.
+func (c *conductor) round(ctx context.Context, b *block, running []*runner, round int, until time.Time) error {
+	rest := len(b.load.Parameters) - 1
+	for i := range b.load.Parameters {
+		if (i > 0 || round > 0) && c.Now().After(until) {
+			return nil
+		}
+		n := 0
+		if i > 0 {
+			n = 1 + (i-1+b.launches)%rest
+		}
 		for _, align := range shuffled(c, b.load.aligns(n, b.launches)) {
 			for _, r := range shuffled(c, running) {
-				if r.out || b.skip(r.member, n) {
+				if r.out || b.skip(r.member, n, round) {
 					continue
 				}
 				if err := c.over(ctx); err != nil {
@@ -104,106 +106,13 @@ func (c *conductor) round(ctx context.Context, b *block, running []*runner, roun
 	return nil
 }
 
-// steadyWindow is how many measurements make the medians that are compared; mostWarmUps is when it is given up. Where a
-// measurement takes more than slowRun with everything around it, single ones are compared.
-const (
-	steadyWindow = 3
-	mostWarmUps  = 24
-	slowRun      = 50 * time.Millisecond
-)
-
-// warmUp calibrates what is not calibrated, and then measures until the median is stable. Whole processes begin cold each time,
-// as users see them: they run once, so that their files are in memory.
-func (c *conductor) warmUp(ctx context.Context, b *block, r *runner) error {
-	for n, x := range r.cells {
-		if r.out || b.skip(r.member, n) || x.calls > 0 {
-			continue
-		}
-		if err := c.over(ctx); err != nil {
-			return err
-		}
-		c.calibrate(ctx, b, r, n)
+// allowance is how long a launch may go on beginning new parameters, so that there is time for enough launches.
+func (c *conductor) allowance(b *block) time.Duration {
+	weights := 0.0
+	for _, o := range c.blocks {
+		weights += o.load.Weight
 	}
-	if b.load.whole() || len(r.cells) == 0 || b.skip(r.member, 0) {
-		return nil
-	}
-	var took []float64
-	for !r.out {
-		if err := c.over(ctx); err != nil {
-			return err
-		}
-		x, ok := c.measure(ctx, b, r, 0, b.load.Aligns[0], r.cells[0].calls)
-		if !ok {
-			return nil
-		}
-		c.warmUps++
-		took = append(took, c.perCall(b, x))
-		window := steadyWindow
-		if r.cells[0].slow > slowRun {
-			window = 1
-		}
-		if steady(took, window, c.StableShare) {
-			return nil
-		}
-		if len(took) >= mostWarmUps*window/steadyWindow {
-			c.unsteady++
-			return nil
-		}
-	}
-	return nil
-}
-
-// steady says whether the median of the last measurements is that of those before them.
-func steady(v []float64, window int, share float64) bool {
-	n := len(v)
-	if n < 2*window {
-		return false
-	}
-	last, before := stats.Median(v[n-window:]), stats.Median(v[n-2*window:n-window])
-	return math.Abs(last-before) <= share*before
-}
-
-// perCall is a measurement's time in ns a call.
-func (c *conductor) perCall(b *block, m arm.Measured) float64 {
-	t := m.CPUNS
-	if b.load.wall() || t <= 0 {
-		t = m.WallNS
-	}
-	return float64(t) / float64(max(1, m.Calls))
-}
-
-const mostCalls = 1 << 30
-
-// calibrate finds out how many calls take as long as a sample should.
-func (c *conductor) calibrate(ctx context.Context, b *block, r *runner, n int) {
-	l, x := b.load, r.cells[n]
-	target := float64(l.Sample.Nanoseconds())
-	calls := max(1, l.MinCalls)
-	same := int64(0) // as many as the baseline, if that is how it should be
-	if base := b.baseline(r.member); l.SameCalls && base != nil && base != r.member {
-		same = base.cells[n].calls
-	}
-	for range 6 {
-		m, ok := c.measure(ctx, b, r, n, l.aligns(n, b.launches)[0], calls)
-		if !ok {
-			return
-		}
-		c.warmUps++
-		x.perCall = c.perCall(b, m)
-		if l.whole() || x.perCall <= 0 {
-			x.calls = max(1, calls)
-			return
-		}
-		want := target / x.perCall
-		if same > 0 {
-			want = min(float64(same), 8*want)
-		}
-		x.calls = int64(max(float64(l.MinCalls), min(want, mostCalls)))
-		if x.calls < 2*calls || x.slow > dearSample {
-			return
-		}
-		calls = min(x.calls, 100*calls)
-	}
+	return time.Duration(c.Seconds * b.load.Weight / weights / float64(c.MinLaunches+1) * float64(time.Second))
 }
 
 // measure runs one measurement and checks its events. ok is false if the arm failed, or the context ended.
@@ -273,67 +182,4 @@ func (r *runner) note() {
 	}
 	r.info.Site, r.info.Class = r.info.Facts[arm.FactSite], r.info.Facts[arm.FactClass]
 	r.info.Estimated = r.info.Facts[arm.FactEstimated] != ""
-}
-
-// Reasons for discarding a sample.
-const (
-	stolen    = "stolen"    // the hypervisor took the processor
-	preempted = "preempted" // other programs ran on it
-	frequency = "frequency" // it ran at another rate than before
-	throttled = "throttled" // it slowed down because of heat
-)
-
-// sample takes a sample, and takes it again if it was disturbed.
-func (c *conductor) sample(ctx context.Context, b *block, r *runner, n, align, round int) {
-	const tries = 3
-	x := r.cells[n]
-	for try := 1; ; try++ {
-		before := c.Watch.Read(b.cluster.PinnedTo)
-		m, ok := c.measure(ctx, b, r, n, align, x.calls)
-		if !ok {
-			return
-		}
-		after := c.Watch.Read(b.cluster.PinnedTo)
-		s := result.Sample{Launch: b.launches, Round: round, Align: align, Calls: m.Calls, WallNS: m.WallNS, CPUNS: m.CPUNS,
-			Expected: m.Expected, Recorded: m.Recorded, StolenNS: after.StolenNS - before.StolenNS, KHz: after.KHz, Celsius: after.Celsius,
-			CacheMisses: m.CacheMisses, Bytes: m.Bytes}
-		s.Discarded = b.disturbed(s, before.Throttles != after.Throttles)
-		last := try == tries || x.slow > dearSample
-		if last && s.Discarded == preempted {
-			s.Discarded = "" // the thread's own time does not count that of others: on a busy machine it is the best there is
-		}
-		x.series.Samples = append(x.series.Samples, s)
-		if s.Discarded == "" {
-			return
-		}
-		c.discards[discard{r.arm.Name, b.load.Name, s.Discarded}]++
-		if last || c.over(ctx) != nil {
-			return
-		}
-	}
-}
-
-// disturbed says what disturbed a sample, or "".
-func (b *block) disturbed(s result.Sample, hot bool) string {
-	if s.StolenNS*100 > s.WallNS { // more than a hundredth; it is counted in steps of 10 ms
-		return stolen
-	}
-	if hot {
-		return throttled
-	}
-	if s.KHz > 0 && !b.load.wall() {
-		usual := make([]float64, len(b.khz))
-		for i, k := range b.khz {
-			usual[i] = float64(k)
-		}
-		b.khz = append(b.khz, s.KHz)
-		b.khz = b.khz[max(0, len(b.khz)-32):]
-		if m := stats.Median(usual); len(usual) >= 8 && math.Abs(float64(s.KHz)-m) > 0.05*m {
-			return frequency
-		}
-	}
-	if !b.load.wall() && s.CPUNS > 0 && s.WallNS-s.CPUNS > s.WallNS/10+int64(50*time.Microsecond) {
-		return preempted
-	}
-	return ""
 }

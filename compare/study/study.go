@@ -28,6 +28,7 @@ import (
 	"braid/compare/arm"
 	"braid/compare/machine"
 	"braid/compare/result"
+	"braid/compare/stats"
 )
 
 // Options say what to study. All fields are needed but those with a default.
@@ -192,7 +193,8 @@ func (c *conductor) next() *block {
 		if b.done || c.MaxLaunches > 0 && b.launches >= c.MaxLaunches {
 			continue
 		}
-		if left := c.deadline.Sub(c.Now()); b.launches > 0 && left < b.longest*9/10 || left <= 0 {
+		// A launch that is cut off still has its first parameter, most likely; but a few whole ones are needed for an interval.
+		if left := c.deadline.Sub(c.Now()); left <= 0 || b.launches >= stats.MinUnits && left < b.longest/2 {
 			continue
 		}
 		if best == nil || b.turn() < best.turn() {
