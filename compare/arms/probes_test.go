@@ -62,9 +62,9 @@ func TestProbesRecordExactly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"single-stepped"}
+	want := []string{"single-stepped stp", "single-stepped mov"}
 	if runtime.GOARCH == "amd64" {
-		want = append(want, "emulated push", "emulated nop")
+		want = []string{"emulated push", "emulated nop", "single-stepped xor"}
 		if kernel.Since(6, 18) {
 			want = append(want, "nop turned into a call")
 		}

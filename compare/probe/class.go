@@ -34,19 +34,20 @@ func (c Class) Text() string {
 	return string(c)
 }
 
-// Describe names the class of a site with the kind of instruction where that matters: "emulated push".
+// Describe names the class of a site together with the kind of instruction: "emulated push".
 func (c Class) Describe(instruction string) string {
-	kind, _, _ := strings.Cut(strings.TrimLeft(strings.ReplaceAll(instruction, "data16", ""), " "), " ")
+	words := strings.Fields(strings.ReplaceAll(instruction, "data16", ""))
+	if len(words) == 0 {
+		return c.Text()
+	}
+	kind := words[0]
 	if strings.HasPrefix(kind, "nop") {
 		kind = "nop"
 	}
-	switch c {
-	case Call:
-		return kind + " turned into a call"
-	case Emulated:
-		return "emulated " + kind
+	if c == Call {
+		return kind + " " + c.Text()
 	}
-	return c.Text()
+	return c.Text() + " " + kind
 }
 
 // Version is that of a kernel.

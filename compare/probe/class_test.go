@@ -174,13 +174,13 @@ func TestTexts(t *testing.T) {
 		{"amd64", "0f1f440000", "nopl (%rax,%rax)", "nop turned into a call"},
 		{"amd64", "6666666690", "data16 data16 data16 data16 nop", "nop turned into a call"},
 		{"amd64", "55", "push %rbp", "emulated push"},
-		{"amd64", "f30f1efa", "endbr64", "single-stepped"},
-		{"amd64", "4889f8", "mov %rdi,%rax", "single-stepped"},
-		{"amd64", "c5fa6f00", "vmovdqu (%rax),%xmm0", "refused"},
-		{"amd64", "0f01f9", "rdtscp", "single-stepped"},
-		{"amd64", "06aabbccdd", "06aabbcc", "refused"},
+		{"amd64", "f30f1efa", "endbr64", "single-stepped endbr64"},
+		{"amd64", "4889f8", "mov %rdi,%rax", "single-stepped mov"},
+		{"amd64", "c5fa6f00", "vmovdqu (%rax),%xmm0", "refused vmovdqu"},
+		{"amd64", "0f01f9", "rdtscp", "single-stepped rdtscp"},
+		{"amd64", "06aabbccdd", "06aabbcc", "refused 06aabbcc"},
 		{"arm64", "1f2003d5", "nop", "emulated nop"},
-		{"arm64", "fd7bbfa9", "stp x29, x30, [sp,#-16]!", "single-stepped"},
+		{"arm64", "fd7bbfa9", "stp x29, x30, [sp,#-16]!", "single-stepped stp"},
 	} {
 		code, _ := hex.DecodeString(test.code)
 		s := Site{Code: code}
