@@ -176,10 +176,12 @@ func TestWhatIsNotUsed(t *testing.T) {
 			stub.Samples[i].Discarded = "stolen"
 		}
 	}
-	// The last launch was broken off before its last alignment.
-	stub.Samples = slices.DeleteFunc(stub.Samples, func(x result.Sample) bool { return x.Launch == launches-1 && x.Align == 48 })
+	// The last launch was broken off after its first alignment, the one before it after three.
+	stub.Samples = slices.DeleteFunc(stub.Samples, func(x result.Sample) bool {
+		return x.Launch == launches-1 && x.Align > 0 || x.Launch == launches-2 && x.Align == 48
+	})
 	row := Of(s).Find(StubOn, workload.Listing, 0, "all")
-	if row.Launches != launches-2 || row.Dropped != rounds*4+rounds*3 || math.Abs(row.Point.Median/9.7-1) > 0.02 {
+	if row.Launches != launches-2 || row.Dropped != rounds*4+rounds || math.Abs(row.Point.Median/9.7-1) > 0.02 {
 		t.Errorf("%d launches, %d dropped, %+v", row.Launches, row.Dropped, row.Point)
 	}
 
@@ -198,6 +200,19 @@ func TestWhatIsNotUsed(t *testing.T) {
 	}
 	if row = Of(s).Find(Clock, workload.Listing, 0, "all"); row.Failure == "" {
 		t.Errorf("an arm whose samples were all discarded: %+v", row)
+	}
+}
+
+// A launch that lacks the slowest alignment does not look faster for it.
+func TestMissingAlignment(t *testing.T) {
+	tr := truth{base: 2, point: 10, byAlign: map[int]float64{48: 8}}
+	s := synthesize(tr, 1)
+	for i := range s.Series {
+		r := &s.Series[i]
+		r.Samples = slices.DeleteFunc(r.Samples, func(x result.Sample) bool { return x.Launch%2 == 1 && x.Align == 48 })
+	}
+	if c := Of(s).Find(StubOn, workload.Listing, 0, "all").Call; c.Median != 24 || c.Low != 24 || c.High != 24 {
+		t.Errorf("a call takes %+v, want 24 always", c)
 	}
 }
 

@@ -18,11 +18,10 @@ type pairKey struct {
 
 // pairs are an arm's observations beside its baseline's, one for each launch, in ns a call.
 type pairs struct {
-	launches  []int
-	arm, base []float64
-	added     []float64 // median of differences, not the difference of medians
-	aligns    []alignPairs
-	samples   int // of the arm that have a partner
+	launches []int
+	values   []values // of launches
+	aligns   []alignPairs
+	samples  int // of the arm that have a partner
 }
 
 type alignPairs struct {
@@ -30,7 +29,7 @@ type alignPairs struct {
 	median       float64 // of differences
 }
 
-// What an observation is of.
+// What an observation is of. The difference has its own medians: they are not the difference of medians.
 type quantity int
 
 const (
@@ -39,7 +38,26 @@ const (
 	difference
 )
 
-func (p *pairs) of(q quantity) []float64 { return [][]float64{p.arm, p.base, p.added}[q] }
+// values are an observation of each quantity.
+type values [difference + 1]float64
+
+// over applies a statistic to each quantity.
+func over(list []values, statistic func([]float64) float64) (out values) {
+	for q := range out {
+		out[q] = statistic(column(list, quantity(q)))
+	}
+	return out
+}
+
+func column(list []values, q quantity) []float64 {
+	out := make([]float64, len(list))
+	for i, v := range list {
+		out[i] = v[q]
+	}
+	return out
+}
+
+func (p *pairs) of(q quantity) []float64 { return column(p.values, q) }
 
 // perCall is a sample's time in ns a call.
 func perCall(x result.Sample, wall bool) float64 {
@@ -64,9 +82,6 @@ func (c *cells) pairs(arm, base *result.Series, wall bool) *pairs {
 	return p
 }
 
-// triple is what the rounds of one launch at one alignment say.
-type triple struct{ arm, base, added []float64 }
-
 func observe(arm, base *result.Series, wall bool) *pairs {
 	partner := map[place]float64{}
 	for _, x := range base.Samples {
@@ -74,50 +89,64 @@ func observe(arm, base *result.Series, wall bool) *pairs {
 			partner[place{x.Launch, x.Round, x.Align}] = perCall(x, wall)
 		}
 	}
-	p := &pairs{}
-	byLaunch := map[int]map[int]*triple{}
+	rounds := map[int]map[int][]values{} // by launch and alignment
 	for _, x := range arm.Samples {
 		b, ok := partner[place{x.Launch, x.Round, x.Align}]
 		if !usable(x) || !ok {
 			continue
 		}
-		p.samples++
-		if byLaunch[x.Launch] == nil {
-			byLaunch[x.Launch] = map[int]*triple{}
-		}
-		t := byLaunch[x.Launch][x.Align]
-		if t == nil {
-			t = &triple{}
-			byLaunch[x.Launch][x.Align] = t
+		if rounds[x.Launch] == nil {
+			rounds[x.Launch] = map[int][]values{}
 		}
 		a := perCall(x, wall)
-		t.arm, t.base, t.added = append(t.arm, a), append(t.base, b), append(t.added, a-b)
+		rounds[x.Launch][x.Align] = append(rounds[x.Launch][x.Align], values{a, b, a - b})
 	}
-	// A launch that was broken off lacks alignments. As they differ, it would differ too.
+	return collect(rounds)
+}
+
+// collect makes an observation of each launch. One that lacks alignments (it was broken off, samples were discarded) is moved by
+// what those that it has usually differ from all of them, because alignments may differ more than launches do. If it lacks more
+// than half of them it is left out.
+func collect(rounds map[int]map[int][]values) *pairs {
+	p := &pairs{}
 	most := 0
-	for _, l := range byLaunch {
-		most = max(most, len(l))
+	medians := map[int]map[int]values{}
+	at := map[int][]values{} // launches, by alignment
+	for _, launch := range slices.Sorted(maps.Keys(rounds)) {
+		most = max(most, len(rounds[launch]))
+		medians[launch] = map[int]values{}
+		for align, list := range rounds[launch] {
+			m := over(list, stats.Median)
+			medians[launch][align] = m
+			at[align] = append(at[align], m)
+		}
 	}
-	at := map[int][]float64{}
-	for _, launch := range slices.Sorted(maps.Keys(byLaunch)) {
-		l := byLaunch[launch]
-		if len(l) < most {
-			for _, t := range l {
-				p.samples -= len(t.arm)
-			}
+	usual := map[int]values{}
+	var all []values
+	for _, align := range slices.Sorted(maps.Keys(at)) {
+		m := over(at[align], stats.Median)
+		usual[align], all = m, append(all, m)
+		p.aligns = append(p.aligns, alignPairs{align, len(at[align]), m[difference]})
+	}
+	centre := over(all, stats.Mean)
+	for _, launch := range slices.Sorted(maps.Keys(rounds)) {
+		l := medians[launch]
+		if 2*len(l) < most {
 			continue
 		}
-		var a, b, d []float64
+		var have, expected []values
 		for _, align := range slices.Sorted(maps.Keys(l)) {
-			t := l[align]
-			a, b, d = append(a, stats.Median(t.arm)), append(b, stats.Median(t.base)), append(d, stats.Median(t.added))
-			at[align] = append(at[align], d[len(d)-1])
+			have, expected = append(have, l[align]), append(expected, usual[align])
+			p.samples += len(rounds[launch][align])
 		}
-		p.launches = append(p.launches, launch)
-		p.arm, p.base, p.added = append(p.arm, stats.Mean(a)), append(p.base, stats.Mean(b)), append(p.added, stats.Mean(d))
-	}
-	for _, align := range slices.Sorted(maps.Keys(at)) {
-		p.aligns = append(p.aligns, alignPairs{align, len(at[align]), stats.Median(at[align])})
+		v := over(have, stats.Mean)
+		if len(l) < most {
+			e := over(expected, stats.Mean)
+			for q := range v {
+				v[q] += centre[q] - e[q]
+			}
+		}
+		p.launches, p.values = append(p.launches, launch), append(p.values, v)
 	}
 	return p
 }
@@ -126,11 +155,11 @@ func observe(arm, base *result.Series, wall bool) *pairs {
 func common(p, q *pairs) (mine, theirs []float64) {
 	at := map[int]float64{}
 	for i, l := range q.launches {
-		at[l] = q.added[i]
+		at[l] = q.values[i][difference]
 	}
 	for i, l := range p.launches {
 		if d, ok := at[l]; ok {
-			mine, theirs = append(mine, p.added[i]), append(theirs, d)
+			mine, theirs = append(mine, p.values[i][difference]), append(theirs, d)
 		}
 	}
 	return mine, theirs

@@ -26,6 +26,6 @@ func WidthOf(arm, base *result.Series, wall bool, confidence float64) Width {
 	}
 	t := distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile(1 - (1-confidence)/2)
 	// The median of a normal distribution's values varies by sqrt(pi/2) more than their mean.
-	half := t * math.Sqrt(math.Pi/2) * stats.MAD(p.added) / math.Sqrt(float64(n))
-	return Width{Launches: n, Added: stats.Median(p.added), Base: stats.Median(p.base), Half: half}
+	half := t * math.Sqrt(math.Pi/2) * stats.MAD(p.of(difference)) / math.Sqrt(float64(n))
+	return Width{Launches: n, Added: stats.Median(p.of(difference)), Base: stats.Median(p.of(baseTime)), Half: half}
 }

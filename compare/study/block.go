@@ -19,6 +19,7 @@ type block struct {
 	longest  time.Duration // of its launches
 	done     bool
 	khz      []uint64 // the last frequencies that were seen
+	busy     float64  // share of the last samples in which other programs took the processor
 }
 
 // member is an arm in a block.

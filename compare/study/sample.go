@@ -32,7 +32,9 @@ func (c *conductor) sample(ctx context.Context, b *block, r *runner, n, align, r
 			Expected: m.Expected, Recorded: m.Recorded, StolenNS: after.StolenNS - before.StolenNS, KHz: after.KHz, Celsius: after.Celsius,
 			CacheMisses: m.CacheMisses, Bytes: m.Bytes}
 		s.Discarded = b.disturbed(s, before.Throttles != after.Throttles)
-		last := try == tries || x.slow > dearSample
+		// On a busy machine trying again is of no use: the time is better spent on more samples.
+		b.busy += (map[bool]float64{true: 1}[s.Discarded == preempted] - b.busy) / 32
+		last := try == tries || x.slow > dearSample || s.Discarded == preempted && b.busy > 0.25
 		if last && s.Discarded == preempted {
 			s.Discarded = "" // the thread's own time does not count that of others: on a busy machine it is the best there is
 		}
