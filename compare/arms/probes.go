@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -83,75 +84,99 @@ func (a probeArm) check(_ context.Context, env *arm.Env) error {
 }
 
 func (a probeArm) open(ctx context.Context, env *arm.Env, w arm.Work) (_ arm.Session, err error) {
-	s := &probing{arm: a, ring: max(env.Ring, minProbeRing), sites: map[int][]probe.Site{}, facts: map[string]string{}}
+	s := &probing{arm: a, workload: w.Workload, ring: min(max(env.Ring, leastProbeRing), mostProbeRing),
+		sites: map[int][]probe.Site{}, facts: map[string]string{}, warm: map[int]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.process, err = env.Workloads.Start(ctx, workload.Start{Workload: w.Workload, Variant: a.variant, CPU: w.CPU, Aligns: w.Aligns}); err != nil {
+	if s.dir, err = os.MkdirTemp(env.Dir, "probes-"); err != nil {
+		return nil, err
+	}
+	program := filepath.Join(s.dir, "program")
+	if err := copyProgram(program, env.Workloads.Path(w.Workload, a.variant)); err != nil {
+		return nil, err
+	}
+	start := workload.Start{Workload: w.Workload, Variant: a.variant, CPU: w.CPU, Aligns: w.Aligns, Path: program}
+	if s.process, err = env.Workloads.Start(ctx, start); err != nil {
+		return nil, err
+	}
+	if s.tracer, err = probe.Open(probe.Options{Kind: a.kind, Record: a.record, RingBytes: s.ring}); err != nil {
 		return nil, err
 	}
 	find := probe.Entries
 	if a.kind == probe.Static {
 		find = probe.Statics
 	}
+	var all []probe.Site
 	for _, align := range w.Aligns {
-		if s.sites[align], err = find(s.process.Path(), s.process.Functions(align)); err != nil {
+		if s.sites[align], err = find(program, s.process.Functions(align)); err != nil {
 			return nil, err
 		}
+		all = append(all, s.sites[align]...)
 	}
-	if s.tracer, err = probe.Open(probe.Options{Kind: a.kind, Record: a.record, RingBytes: s.ring}); err != nil {
+	if err := s.tracer.Attach(s.process.PID(), program, all); err != nil {
 		return nil, err
 	}
-	return s, s.describe(w.Aligns)
+	return s, s.describe(all[0])
 }
 
-// minProbeRing has room for some ten thousand records, far more than a warm-up makes.
-const minProbeRing = 1 << 20
+// copyProgram makes a file of its own, which other processes don't run.
+func copyProgram(to, from string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o700)
+}
+
+// Bounds of the ring buffer: room for many more records than a sample makes, and not so much that all arms together take the
+// memory of a phone. What does not fit is measured in parts.
+const (
+	leastProbeRing = 1 << 20
+	mostProbeRing  = 8 << 20
+)
 
 // warmCalls make what comes with the first events: the kernel writes a call in place of a nop, and maps pages.
 const warmCalls = 20
 
-// probing is the session of an arm of probes. The probes are in the process only while it runs: those of one arm would make
-// another's slower, because all that are at the same place of the same file share a breakpoint.
+// probing is the session of an arm of probes. They stay in its process from its start to its end, because the kernel takes up
+// to tenths of a second to take them out. They slow nobody else down: the process has the program in a file of its own, and the
+// kernel keeps breakpoints by file.
 type probing struct {
-	arm     probeArm
-	ring    uint64
-	process *workload.Process
-	tracer  *probe.Tracer
-	sites   map[int][]probe.Site // by alignment
-	facts   map[string]string
-	looked  bool
+	arm      probeArm
+	workload string
+	ring     uint64
+	dir      string
+	process  *workload.Process
+	tracer   *probe.Tracer
+	sites    map[int][]probe.Site // by alignment
+	facts    map[string]string
+	warm     map[int]bool // alignments whose probes have been hit
 }
 
 // Run measures in parts if the ring buffer is too small for all records at once, and adds them up.
 func (s *probing) Run(ctx context.Context, r workload.Request) (m arm.Measured, err error) {
-	sites, ok := s.sites[r.Align]
-	if !ok {
+	if len(s.sites[r.Align]) == 0 {
 		return m, fmt.Errorf("the alignment %d was not asked for", r.Align)
 	}
-	if err := s.tracer.Attach(s.process.PID(), s.process.Path(), sites); err != nil {
-		return m, err
-	}
-	defer func() { err = errors.Join(err, s.tracer.Detach()) }()
-
-	warm := r
-	warm.Calls = warmCalls
-	if err := s.part(warm, &m); err != nil {
-		return arm.Measured{}, err
-	}
-	if m.Recorded != m.Expected { // of no use to go on
-		return m, nil
-	}
-	m = arm.Measured{}
-	if err := s.look(sites); err != nil {
-		return m, err
+	if !s.warm[r.Align] {
+		first := r
+		first.Calls = warmCalls
+		if err := s.part(first, &m); err != nil || m.Recorded != m.Expected { // of no use to go on
+			return m, err
+		}
+		if err := s.look(s.sites[r.Align]); err != nil {
+			return m, err
+		}
+		s.warm[r.Align] = true
+		m = arm.Measured{}
 	}
 	most := r.Calls
 	if s.arm.record {
-		// Whole tens, which no workload rounds up.
-		most = int64(s.ring/probe.RecordBytes) / int64(s.arm.kind.Points()) / 10 * 10
+		most = int64(s.ring/probe.RecordBytes) / int64(s.arm.kind.Points())
+		most -= most % s.unit(r)
 	}
 	for left := r.Calls; left > 0; left -= most {
 		if err := ctx.Err(); err != nil {
@@ -164,6 +189,14 @@ func (s *probing) Run(ctx context.Context, r workload.Request) (m arm.Measured, 
 		}
 	}
 	return m, nil
+}
+
+// unit is what the workload rounds the number of calls up to.
+func (s *probing) unit(r workload.Request) int64 {
+	if s.workload == workload.Matrix {
+		return max(1, r.Parameter) // a side of a tile
+	}
+	return 10 // calls within each other
 }
 
 // part makes some calls, and adds them and their events to what was measured.
@@ -189,13 +222,12 @@ func (s *probing) part(r workload.Request, m *arm.Measured) error {
 	return nil
 }
 
-// describe says what is known before anything has run. The sites at all alignments have the same instruction.
-func (s *probing) describe(aligns []int) error {
+// describe says what is known before anything has run. All sites have the same instruction.
+func (s *probing) describe(site probe.Site) error {
 	kernel, err := probe.KernelVersion()
 	if err != nil {
 		return err
 	}
-	site := s.sites[aligns[0]][0]
 	class, err := probe.Classify(runtime.GOARCH, site.Code, site.Address, kernel)
 	if err != nil {
 		return err
@@ -219,10 +251,6 @@ func (s *probing) state(site probe.Site, class probe.Class) {
 
 // look corrects the class by what the kernel did after the first events: versions of it differ, also by their patches.
 func (s *probing) look(sites []probe.Site) error {
-	if s.looked {
-		return nil
-	}
-	s.looked = true
 	states, stepping, err := probe.Look(s.process.PID(), s.process.Path(), sites)
 	if err != nil {
 		return err
@@ -253,6 +281,9 @@ func (s *probing) Close() error {
 	}
 	if s.process != nil {
 		errs = append(errs, s.process.Close())
+	}
+	if s.dir != "" {
+		errs = append(errs, os.RemoveAll(s.dir))
 	}
 	return errors.Join(errs...)
 }
