@@ -1,7 +1,8 @@
 //go:build ignore
 
 // Insert reads a compiler's assembly, and writes it with what a variant of the workloads has at entries and returns: see
-// generate.sh. "plain" only takes the compiler's annotations out again; "count" has every function count its calls.
+// generate.sh. "plain" only takes the compiler's annotations out again. With "cc" it is braid cc; braid itself holds what is
+// being made here, so it can't be what makes it.
 package main
 
 import (
@@ -11,12 +12,19 @@ import (
 	"io"
 	"os"
 
+	"braid/inline/launcher"
 	"braid/inline/stub"
 )
 
 func main() {
+	if launcher.IsAssembler() {
+		os.Exit(launcher.AssemblerMain())
+	}
+	if len(os.Args) > 1 && os.Args[1] == "cc" {
+		os.Exit(launcher.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	arch := flag.String("arch", "amd64", "processor")
-	mode := flag.String("mode", "plain", "plain, stub, clock or count")
+	mode := flag.String("mode", "plain", "plain, stub or clock")
 	flag.Parse()
 	if err := run(*arch, *mode); err != nil {
 		fmt.Fprintln(os.Stderr, "insert:", err)
@@ -29,7 +37,7 @@ func run(arch, mode string) error {
 	if err != nil {
 		return err
 	}
-	o := stub.Options{Arch: arch, ClockOnly: mode == "clock" || mode == "count"}
+	o := stub.Options{Arch: arch, ClockOnly: mode == "clock"}
 	if mode == "plain" {
 		o.Trace = func(string) bool { return false }
 	}

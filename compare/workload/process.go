@@ -91,9 +91,6 @@ func (s *Set) command(p *Process) ([]string, error) {
 	args := []string{st.Workload, string(st.Variant), strconv.Itoa(st.CPU)}
 	switch {
 	case !st.whole():
-		if st.Workload == Startup {
-			break
-		}
 		for _, a := range p.aligns() {
 			p.names = append(p.names, Function(st.Workload, st.Variant, a))
 		}
@@ -109,12 +106,17 @@ func (s *Set) command(p *Process) ([]string, error) {
 	default:
 		p.path = st.Command[0]
 	}
-	args = append([]string{s.driver()}, args...)
+	args = append(append(slices.Clone(s.emulator), s.driver()), args...)
 	args = append(args, st.Env...)
 	args = append(args, "--")
 	args = append(args, st.Wrap...)
 	if st.Workload == Startup {
-		return append(args, p.path, filepath.Join(s.dir, "startup.lua")), nil
+		// The same arguments and as little environment as when its calls were counted: it copies them.
+		path := p.path
+		if p.start.Path == "" {
+			path = "./" + filepath.Base(path)
+		}
+		return append(args, path, "-E", "startup.lua"), nil
 	}
 	return append(args, st.Command...), nil
 }
@@ -154,7 +156,10 @@ func (p *Process) Run(r Request) (Reply, error) {
 	if p.died != nil {
 		return Reply{}, p.died
 	}
-	if _, err := fmt.Fprintf(p.in, "run %d %d %d\n", r.Parameter, r.Align, r.Calls); err != nil {
+	if p.start.Workload == Startup { // each run has this many
+		r.Calls = max(1, (r.Calls+p.calls-1)/p.calls)
+	}
+	if _, err := fmt.Fprintf(p.in, "run %d %d %d %d\n", r.Parameter, r.Align, r.Calls, r.Skip); err != nil {
 		return Reply{}, p.dead(err)
 	}
 	f, err := p.answer("done", 6)

@@ -37,9 +37,14 @@ const (
 
 // Request is one measurement.
 type Request struct {
-	Parameter int64
+	Parameter int64 // Listing: work, 0 to 1000000; Matrix: side of a tile, a divisor of 2048; IO: bytes of a write, 0 for 512
 	Align     int
-	Calls     int64 // of the traced function, roughly: workloads round up to what they can do
+	// Calls are those of the traced function, roughly: workloads round up to what they can do, Startup to whole processes.
+	// For Command they are its processes.
+	Calls int64
+	// Skip, for Matrix, are the steps to leave out before. A request for 2N steps does what two requests for N steps do, the
+	// second of which skips N, if N is a multiple of 2048.
+	Skip int64
 }
 
 // Reply is what a workload answers. Times of the measured part alone.

@@ -4,7 +4,7 @@
 #include "traced.h"
 
 struct request {
-	long long parameter, align, calls;
+	long long parameter, align, calls, skip;
 };
 
 /* Times in ns. */

@@ -3,6 +3,10 @@
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdlib.h>
+#ifdef __arm__
+#include <sys/auxv.h>
+#define COUNTER_HWCAP (1 << 21) /* EVTSTRM */
+#endif
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +27,7 @@ static __thread struct thread self;
 static struct thread *threads[THREADS];
 static int count;
 
-HANDLER __attribute__((noinline, cold)) static void begin(void)
+HANDLER __attribute__((noinline, cold)) void handler_begin(void)
 {
 	int n = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
 
@@ -39,9 +43,15 @@ HANDLER __attribute__((noinline, cold)) static void begin(void)
 HANDLER static inline void keep(void *function, uint64_t time)
 {
 	if (__builtin_expect(!self.ring, 0))
-		begin();
+		handler_begin();
 	self.ring[self.next++ & (RING - 1)] = (struct record){ (uintptr_t)function, time };
 }
+
+#ifdef __arm__
+/* Programs may not always read it (COUNTER_HWCAP): then all times are 0. */
+static int has_counter;
+HANDLER __attribute__((constructor)) static void look(void) { has_counter = (getauxval(AT_HWCAP) & COUNTER_HWCAP) != 0; }
+#endif
 
 HANDLER static inline uint64_t counter(void)
 {
@@ -54,8 +64,9 @@ HANDLER static inline uint64_t counter(void)
 	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(now));
 	return now;
 #else
-	uint64_t now;
-	__asm__ volatile("mrrc p15, 1, %Q0, %R0, c14" : "=r"(now));
+	uint64_t now = 0;
+	if (has_counter)
+		__asm__ volatile("mrrc p15, 1, %Q0, %R0, c14" : "=r"(now));
 	return now;
 #endif
 }

@@ -42,6 +42,8 @@ extern const int traced_count;
 
 /* How many entries and returns handlers have kept; a program without handlers has none. */
 extern uint64_t handler_kept(void) __attribute__((weak));
+/* Makes the calling thread's ring, so that its first record takes no longer than others. */
+extern void handler_begin(void) __attribute__((weak));
 
 #define TRACED_DECLARE(variant, align)             \
 	listing_fn NAME(listing, variant, align);  \
