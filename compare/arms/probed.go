@@ -20,42 +20,49 @@ func rooted(env *arm.Env) error {
 	return nil
 }
 
-// probed starts a workload for the probes of another's tool. Its functions begin as most do, with a push; the facts say so. The
-// executable is a copy in the folder, because probes of several arms in one file would make each other slower.
-func probed(ctx context.Context, env *arm.Env, w arm.Work, dir string) (p *workload.Process, facts map[string]string, err error) {
-	b, err := os.ReadFile(env.Workloads.Path(w.Workload, workload.Push))
+// alone starts a workload for probes, with its executable copied into the folder: the kernel keeps breakpoints by file, so that
+// those of several arms in one file would make each other slower.
+func alone(ctx context.Context, env *arm.Env, w arm.Work, v workload.Variant, dir string) (*workload.Process, error) {
+	b, err := os.ReadFile(env.Workloads.Path(w.Workload, v))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	path := filepath.Join(dir, "probed")
 	if err := os.WriteFile(path, b, 0o700); err != nil {
+		return nil, err
+	}
+	return env.Workloads.Start(ctx, workload.Start{Workload: w.Workload, Variant: v, CPU: w.CPU, Aligns: w.Aligns, Path: path})
+}
+
+// probed starts a workload for the probes of another's tool. Its functions begin as most do, with a push; the facts say so.
+func probed(ctx context.Context, env *arm.Env, w arm.Work, dir string) (p *workload.Process, facts map[string]string, err error) {
+	if p, err = alone(ctx, env, w, workload.Push, dir); err != nil {
 		return nil, nil, err
 	}
-	p, err = env.Workloads.Start(ctx, workload.Start{Workload: w.Workload, Variant: workload.Push, CPU: w.CPU, Aligns: w.Aligns, Path: path})
-	if err != nil {
-		return nil, nil, err
+	sites, err := probe.Entries(p.Path(), p.Functions(w.Aligns[0]))
+	if err == nil {
+		facts, err = seat(sites[0])
 	}
-	facts, err = site(path, p.Functions(w.Aligns[0]))
 	if err != nil {
 		return nil, nil, errors.Join(err, p.Close())
 	}
 	return p, facts, nil
 }
 
-// site says which instruction a probe at a function's entry is on, and what the kernel does with it.
-func site(path string, functions []string) (map[string]string, error) {
-	sites, err := probe.Entries(path, functions)
-	if err != nil {
-		return nil, err
-	}
+// seat says which instruction a probe is on, and what the kernel is known to do with it.
+func seat(s probe.Site) (map[string]string, error) {
 	kernel, err := probe.KernelVersion()
 	if err != nil {
 		return nil, err
 	}
-	class, err := probe.Classify(runtime.GOARCH, sites[0].Code, sites[0].Address, kernel)
+	class, err := probe.Classify(runtime.GOARCH, s.Code, s.Address, kernel)
 	if err != nil {
 		return nil, err
 	}
-	text := sites[0].Text(runtime.GOARCH)
-	return map[string]string{arm.FactSite: text, arm.FactClass: class.Describe(text)}, nil
+	return seatOf(s, class), nil
+}
+
+func seatOf(s probe.Site, class probe.Class) map[string]string {
+	text := s.Text(runtime.GOARCH)
+	return map[string]string{arm.FactSite: text, arm.FactClass: class.Describe(text)}
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -70,8 +70,8 @@ type probeArm struct {
 }
 
 func (a probeArm) check(_ context.Context, env *arm.Env) error {
-	if !env.Root {
-		return &arm.Unavailable{Why: "the kernel lets only root put probes into programs", Next: "run braid compare as root"}
+	if err := rooted(env); err != nil {
+		return err
 	}
 	err := probe.Supported(a.kind)
 	switch {
@@ -85,7 +85,7 @@ func (a probeArm) check(_ context.Context, env *arm.Env) error {
 
 func (a probeArm) open(ctx context.Context, env *arm.Env, w arm.Work) (_ arm.Session, err error) {
 	s := &probing{arm: a, workload: w.Workload, ring: min(max(env.Ring, leastProbeRing), mostProbeRing),
-		sites: map[int][]probe.Site{}, facts: map[string]string{}, warm: map[int]bool{}}
+		sites: map[int][]probe.Site{}, warm: map[int]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -94,12 +94,7 @@ func (a probeArm) open(ctx context.Context, env *arm.Env, w arm.Work) (_ arm.Ses
 	if s.dir, err = os.MkdirTemp(env.Dir, "probes-"); err != nil {
 		return nil, err
 	}
-	program := filepath.Join(s.dir, "program")
-	if err := copyProgram(program, env.Workloads.Path(w.Workload, a.variant)); err != nil {
-		return nil, err
-	}
-	start := workload.Start{Workload: w.Workload, Variant: a.variant, CPU: w.CPU, Aligns: w.Aligns, Path: program}
-	if s.process, err = env.Workloads.Start(ctx, start); err != nil {
+	if s.process, err = alone(ctx, env, w, a.variant, s.dir); err != nil {
 		return nil, err
 	}
 	if s.tracer, err = probe.Open(probe.Options{Kind: a.kind, Record: a.record, RingBytes: s.ring}); err != nil {
@@ -111,24 +106,15 @@ func (a probeArm) open(ctx context.Context, env *arm.Env, w arm.Work) (_ arm.Ses
 	}
 	var all []probe.Site
 	for _, align := range w.Aligns {
-		if s.sites[align], err = find(program, s.process.Functions(align)); err != nil {
+		if s.sites[align], err = find(s.process.Path(), s.process.Functions(align)); err != nil {
 			return nil, err
 		}
 		all = append(all, s.sites[align]...)
 	}
-	if err := s.tracer.Attach(s.process.PID(), program, all); err != nil {
+	if err := s.tracer.Attach(s.process.PID(), s.process.Path(), all); err != nil {
 		return nil, err
 	}
 	return s, s.describe(all[0])
-}
-
-// copyProgram makes a file of its own, which other processes don't run.
-func copyProgram(to, from string) error {
-	b, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, b, 0o700)
 }
 
 // Bounds of the ring buffer: room for many more records than a sample makes, and not so much that all arms together take the
@@ -228,11 +214,9 @@ func (s *probing) describe(site probe.Site) error {
 	if err != nil {
 		return err
 	}
-	class, err := probe.Classify(runtime.GOARCH, site.Code, site.Address, kernel)
-	if err != nil {
+	if s.facts, err = seat(site); err != nil {
 		return err
 	}
-	s.state(site, class)
 	if s.arm.kind == probe.Static {
 		s.facts["attached by"] = map[bool]string{true: "uprobe_multi", false: "perf events"}[probe.Supported(probe.Multi) == nil]
 	} else if s.arm.kind != probe.Entry {
@@ -242,11 +226,6 @@ func (s *probing) describe(site probe.Site) error {
 		s.facts["ring"] = fmt.Sprintf("%d bytes", s.ring)
 	}
 	return nil
-}
-
-func (s *probing) state(site probe.Site, class probe.Class) {
-	text := site.Text(runtime.GOARCH)
-	s.facts[arm.FactSite], s.facts[arm.FactClass] = text, class.Describe(text)
 }
 
 // look corrects the class by what the kernel did after the first events: versions of it differ, also by their patches.
@@ -262,13 +241,17 @@ func (s *probing) look(sites []probe.Site) error {
 	case states[0] == probe.Untouched:
 		return errors.New("events come from a probe that is not there")
 	case states[0] == probe.Called:
-		s.state(sites[0], probe.Call)
+		s.correct(sites[0], probe.Call)
 	case atEntries && stepping:
-		s.state(sites[0], probe.Stepped)
+		s.correct(sites[0], probe.Stepped)
 	case atEntries, s.facts[arm.FactClass] == probe.Call.Describe(s.facts[arm.FactSite]):
-		s.state(sites[0], probe.Emulated)
+		s.correct(sites[0], probe.Emulated)
 	}
 	return nil
+}
+
+func (s *probing) correct(site probe.Site, class probe.Class) {
+	maps.Copy(s.facts, seatOf(site, class))
 }
 
 func (s *probing) Facts() map[string]string { return s.facts }
