@@ -149,9 +149,14 @@ func (v *view) lineFigure(f *lineFigure, name string, ps []int64, c result.Clust
 		f.columns = append(f.columns, number(float64(p), 0))
 	}
 	f.desc = fmt.Sprintf("Lines for %d arms over %d values. The table below holds all figures.", len(f.lines), len(ps))
-	fig := &figure{Table: v.grid(name, ps, c, caption, corner)}
-	if fig.Table == nil {
+	fig := &figure{}
+	if g := v.overGrid(name, ps, c, caption, corner); g != nil {
+		fig.Tables = append(fig.Tables, g)
+	} else {
 		return nil
+	}
+	if name == workload.Matrix {
+		fig.Tables = append(fig.Tables, v.memory(name, ps, c, corner)...)
 	}
 	for _, l := range f.lines {
 		if !l.faint {
@@ -164,18 +169,50 @@ func (v *view) lineFigure(f *lineFigure, name string, ps []int64, c result.Clust
 	return fig
 }
 
-func (v *view) grid(name string, ps []int64, c result.Cluster, caption, corner string) *grid {
+// overGrid holds overheads over a parameter.
+func (v *view) overGrid(name string, ps []int64, c result.Cluster, caption, corner string) *grid {
+	return v.grid(name, ps, c, caption+": median in percent", corner, func(r *estimate.Row) (gridCell, bool) {
+		return gridCell{percent(r.Overhead.Median), shares(r.Overhead), r.IsNotInferior}, v.compared(r)
+	})
+}
+
+// memory are tables of what a workload moved through memory and of cache misses, where they were measured.
+func (v *view) memory(name string, ps []int64, c result.Cluster, corner string) []*grid {
+	var gs []*grid
+	for _, of := range []struct {
+		what   string
+		figure func(*estimate.Row) float64
+	}{
+		{"Data read from memory and caches, GB/s", func(r *estimate.Row) float64 { return r.BytesPerNS }},
+		{"Cache misses in each call", func(r *estimate.Row) float64 { return r.CacheMisses }},
+	} {
+		g := v.grid(name, ps, c, of.what+", by the side of tiles, on "+on(c), corner, func(r *estimate.Row) (gridCell, bool) {
+			x := of.figure(r)
+			return gridCell{Value: number(x, decimals(x, 2))}, r.Failure == "" && x > 0
+		})
+		if g != nil {
+			gs = append(gs, g)
+		}
+	}
+	return gs
+}
+
+// grid is a table of arms over a parameter, nil if there is nothing in it.
+func (v *view) grid(name string, ps []int64, c result.Cluster, caption, corner string, cellOf func(*estimate.Row) (gridCell, bool)) *grid {
 	g := &grid{Caption: caption, Corner: corner}
 	for _, p := range ps {
 		g.Head = append(g.Head, number(float64(p), 0))
 	}
-	for _, a := range v.r.Arms {
-		row, any := gridRow{Name: armTitle(a), Class: groupClass(a.Group)}, false
+	for _, a := range byClass(v.r.Arms, armClass) {
+		row, any := gridRow{Name: or(a.Title, a.Name), Probe: a.Class, Class: groupClass(a.Group)}, false
 		for _, p := range ps {
 			cell := gridCell{Value: "-"}
-			if r := v.e.Find(a.Name, name, p, c.Name); r != nil && v.compared(r) {
-				cell, any = gridCell{percent(r.Overhead.Median), shares(r.Overhead), r.IsNotInferior}, true
+			if r := v.e.Find(a.Name, name, p, c.Name); r != nil {
+				if x, ok := cellOf(r); ok {
+					cell, any = x, true
+				}
 			}
+			g.Marked = g.Marked || cell.Fine
 			row.Cells = append(row.Cells, cell)
 		}
 		if any {

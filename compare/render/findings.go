@@ -13,7 +13,7 @@ import (
 
 // Finding is a sentence about a study. It says only what the intervals and tests support.
 type Finding struct {
-	Topic   string `json:"topic"`             // stable: "inline", "off", "kernel", "compiled", "probe", "class", "external", "amortisation", "cache", "startup", "whole", "noise", "align"
+	Topic   string `json:"topic"`             // stable: "inline", "off", "kernel", "compiled", "probe", "class", "external", "amortisation", "cache", "startup", "whole", "noise", "align", "emulated"
 	Cluster string `json:"cluster,omitempty"` // that it is about, if the machine has several
 	Text    string `json:"text"`
 }
@@ -23,6 +23,9 @@ type Finding struct {
 func Findings(r *result.Study, e *estimate.Study) []Finding { return findings(newView(r, e)) }
 
 func findings(v *view) []Finding {
+	if v.r.Machine.Emulated {
+		return []Finding{v.emulated()}
+	}
 	var fs []Finding
 	clusters := v.clusters()
 	for _, c := range clusters {
@@ -50,6 +53,28 @@ func findings(v *view) []Finding {
 	return fs
 }
 
+// emulated is all that can be said where times mean nothing.
+func (v *view) emulated() Finding {
+	ran, short := 0, grouping{}
+	for _, a := range v.r.Arms {
+		if a.Ran {
+			ran++
+		}
+	}
+	for _, s := range v.r.Series {
+		if s.Expected != s.Recorded && !v.arm(s.Arm).Estimated || s.Failure != "" {
+			short.add("", armTitle(v.arm(s.Arm)))
+		}
+	}
+	text := fmt.Sprintf("The processor is emulated: times mean nothing here, and nothing is said about them. Of %d arms, %d ran", len(v.r.Arms), ran)
+	if arms := short.of[""]; len(arms) > 0 {
+		text += "; not all was recorded, or failed, with " + strings.Join(arms, "; ")
+	} else if ran > 0 {
+		text += ", and recorded exactly the events that they should have"
+	}
+	return Finding{Topic: "emulated", Text: text + "."}
+}
+
 type finder struct {
 	*view
 	cluster string
@@ -70,7 +95,7 @@ func (f Finding) Sentence() string {
 func (f Finding) Heading() string {
 	h := map[string]string{"inline": "Inline", "off": "Turned off", "kernel": "With the kernel", "compiled": "Called handler", "probe": "Probes",
 		"class": "Instructions", "external": "Other tracers", "amortisation": "Work", "cache": "Cache", "startup": "Start-up", "noise": "Noise",
-		"align": "Alignment"}[f.Topic]
+		"align": "Alignment", "emulated": "Emulated"}[f.Topic]
 	return or(h, "Whole workload")
 }
 
@@ -177,12 +202,14 @@ func (f *finder) probes() {
 		f.add("probe", "The cheapest probe costs %s%s: %s%s.", ns(r.Point), against(r.ToStub, theStub), full(r), others)
 	}
 	var parts []string
+	var bests []*estimate.Row
 	for _, c := range classes(rows) {
 		of := slices.DeleteFunc(slices.Clone(rows), func(x *estimate.Row) bool { return x.Class != c })
 		b := cheapest(of)[0]
+		bests = append(bests, b)
 		parts = append(parts, fmt.Sprintf("%s from %s ns", c, nanoseconds(b.Point.Median)))
 	}
-	if len(parts) > 1 {
+	if len(parts) > 1 && len(cheapest(bests)) < len(bests) { // not all classes cost the same
 		f.add("class", "What a probe sits on decides its cost: %s.", strings.Join(parts, ", "))
 	}
 }
@@ -224,10 +251,11 @@ func (f *finder) amortisation() {
 		from, reached = f.works[i], true
 	}
 	empty := f.e.Find(armOn, workload.Listing, f.works[0], f.cluster)
-	if empty == nil || !empty.Overhead.OK {
+	if empty == nil || empty.Failure != "" || !empty.Overhead.OK || empty.Overhead.Low <= 0 {
 		return
 	}
-	s := fmt.Sprintf("A method without work takes %s × as long with the stub on", ratio(1+empty.Overhead.Median))
+	s := fmt.Sprintf("A method %s takes %s × as long (%s) with the stub on", or(map[bool]string{true: "without work"}[f.works[0] == 0], "with little work"),
+		ratio(1+empty.Overhead.Median), span(1+empty.Overhead.Low, 1+empty.Overhead.High, 2))
 	last := f.works[len(f.works)-1]
 	switch r := f.e.Find(armOn, workload.Listing, last, f.cluster); {
 	case reached:

@@ -86,7 +86,9 @@ func (f *lineFigure) scale(from, to float64, narrow bool) *scale {
 		labels = 6
 	}
 	if f.log {
-		return logarithmic(leastShare*100, max(high, leastShare*10)*100, from, to, labels)
+		s := logarithmic(leastShare*100, max(high, leastShare*10)*100, from, to, labels)
+		s.ticks[0].label = tickLabel(s.low) // what is below stands there too
+		return s
 	}
 	return linear(min(low, 0)*100, max(high, 0.01)*100, from, to, labels)
 }

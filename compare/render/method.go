@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -47,35 +46,29 @@ func (v *view) methodLines() []string {
 
 // discards sum up what was thrown away, by why. Where it was only some arms, it names them.
 func (v *view) discards() []string {
-	var lines, whys []string
+	var arms, workloads grouping
+	samples := map[string]int{}
 	for _, d := range v.r.Discards {
-		if !slices.Contains(whys, d.Why) {
-			whys = append(whys, d.Why)
+		samples[d.Why] += d.Samples
+		name := "whole rounds"
+		if d.Arm != "" {
+			name = armTitle(v.arm(d.Arm))
+		}
+		arms.add(d.Why, name)
+		if d.Workload != "" {
+			workloads.add(d.Why, workloadTitle(d.Workload))
 		}
 	}
-	for _, why := range whys {
-		n := 0
-		var arms, workloads []string
-		for _, d := range v.r.Discards {
-			if d.Why != why {
-				continue
-			}
-			n += d.Samples
-			if t := armTitle(v.arm(d.Arm)); d.Arm != "" && !slices.Contains(arms, t) {
-				arms = append(arms, t)
-			}
-			if t := workloadTitle(d.Workload); d.Workload != "" && !slices.Contains(workloads, t) {
-				workloads = append(workloads, t)
-			}
+	var lines []string
+	for _, why := range arms.keys {
+		s := plural(samples[why], "sample")
+		if n := len(arms.of[why]); n > namedArms {
+			s += fmt.Sprintf(" of %d arms", n)
+		} else {
+			s += " of " + strings.Join(arms.of[why], "; ")
 		}
-		s := plural(n, "sample")
-		if len(arms) > namedArms {
-			s += fmt.Sprintf(" of %d arms", len(arms))
-		} else if len(arms) > 0 {
-			s += " of " + strings.Join(arms, "; ")
-		}
-		if len(workloads) > 0 {
-			s += " in " + strings.Join(workloads, ", ")
+		if w := workloads.of[why]; len(w) > 0 {
+			s += " in " + strings.Join(w, ", ")
 		}
 		lines = append(lines, s+": "+why+".")
 	}

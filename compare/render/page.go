@@ -67,7 +67,7 @@ type section struct {
 type figure struct {
 	Wide, Narrow template.HTML
 	Legend       []legend
-	Table        *grid
+	Tables       []*grid
 }
 
 type legend struct {
@@ -80,10 +80,12 @@ type grid struct {
 	Caption, Corner string
 	Head            []string
 	Rows            []gridRow
+	Marked          bool // there are cells that are Fine
 }
 
 type gridRow struct {
 	Name  string
+	Probe string // class of the probed instruction
 	Class string
 	Cells []gridCell
 }
@@ -184,7 +186,7 @@ func (v *view) section(c result.Cluster, id string, one bool) section {
 
 // tiles are the figures of the strongest CPUs.
 func (v *view) tiles(clusters []result.Cluster) []tile {
-	if len(clusters) == 0 {
+	if len(clusters) == 0 || v.r.Machine.Emulated {
 		return nil
 	}
 	c := clusters[0]

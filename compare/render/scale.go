@@ -58,7 +58,7 @@ func logarithmic(low, high, from, to float64, most int) *scale {
 				continue
 			}
 			t := tick{at: v}
-			if m == 1 && (d-first)%every == 0 || fine && (m == 2 || m == 5) {
+			if m == 1 && d%every == 0 || fine && (m == 2 || m == 5) {
 				t.label = tickLabel(v)
 			}
 			s.ticks = append(s.ticks, t)

@@ -34,6 +34,9 @@ func sketch(s *result.Study) *estimate.Study {
 		if r.Failure == "" && len(mine) > 1 && len(base) > 1 {
 			fill(&r, a, mine, base, find, s.Method.Margin)
 		}
+		if x := sr.Samples[0]; x.Bytes > 0 {
+			r.BytesPerNS, r.CacheMisses = float64(x.Bytes)/float64(x.WallNS), float64(x.CacheMisses)/float64(x.Calls)
+		}
 		e.Rows = append(e.Rows, r)
 	}
 	return e

@@ -230,6 +230,12 @@ func (m model) series(rng *rand.Rand, a modelArm, w modelWork, c result.Cluster)
 			cpu := int64(ns * float64(w.calls))
 			n := uint64(float64(w.calls) * a.Points)
 			s := result.Sample{Launch: r, Align: al, Calls: w.calls, WallNS: cpu + cpu/500, CPUNS: cpu, Expected: n, Recorded: n}
+			if w.name == "matrix" {
+				s.Bytes = uint64(w.calls) * 8
+				if m.arch == "arm64" {
+					s.CacheMisses = uint64(w.calls * w.parameter / 4096)
+				}
+			}
 			if a.Group == result.GroupFloor || a.Name == "stub-off" {
 				s.Expected, s.Recorded = 0, 0
 			}

@@ -35,8 +35,12 @@ func Text(w io.Writer, r *result.Study, e *estimate.Study) error {
 	clusters := t.clusters()
 	for _, c := range clusters {
 		t.costs(c)
-		t.over(c, workload.Listing, "Overhead % by the work that a method does", "work")
-		t.over(c, workload.Matrix, "Overhead % of a matrix multiplication by the side of its tiles", "side")
+		t.over(t.overGrid(workload.Listing, t.parameters(workload.Listing, c.Name), c, "Overhead by the work of a method, on "+on(c), "work"))
+		tiles := t.parameters(workload.Matrix, c.Name)
+		t.over(t.overGrid(workload.Matrix, tiles, c, "Overhead of a matrix multiplication by the side of its tiles, on "+on(c), "tile"))
+		for _, g := range t.memory(workload.Matrix, tiles, c, "tile") {
+			t.over(g)
+		}
 		for _, name := range t.others(c.Name) {
 			t.whole(c, name)
 		}
@@ -104,41 +108,33 @@ func (t *texter) costs(c result.Cluster) {
 	tab.write(t.w, textWide)
 }
 
-// over is a table of overheads over a workload's parameter.
-func (t *texter) over(c result.Cluster, name, heading, parameter string) {
-	ps := t.parameters(name, c.Name)
-	if !slices.ContainsFunc(t.e.Rows, func(r estimate.Row) bool { return r.Workload == name && r.Cluster == c.Name && t.compared(&r) }) {
+// over is a table over a workload's parameter.
+func (t *texter) over(g *grid) {
+	if g == nil {
 		return
 	}
-	t.wrap("\n" + heading + ", on " + on(c))
+	t.wrap("\n" + g.Caption)
 	tab := columns{}
-	head := []string{parameter}
-	for _, p := range ps {
-		head = append(head, fmt.Sprint(p)+" ")
+	head := []string{g.Corner}
+	for _, h := range g.Head {
+		head = append(head, h+" ")
 	}
 	tab.add(head...)
 	class := ""
-	for _, a := range byClass(t.r.Arms, armClass) {
-		label := or(a.Title, a.Name)
-		if a.Class != "" {
-			label = "  " + label
+	for _, r := range g.Rows {
+		name := r.Name
+		if class = tab.heading(class, r.Probe); class != "" {
+			name = "  " + name
 		}
-		cells, any := []string{wording.Printable(label)}, false
-		for _, p := range ps {
-			cell := "-"
-			if r := t.e.Find(a.Name, name, p, c.Name); r != nil && t.compared(r) {
-				any = true
-				cell = percent(r.Overhead.Median) + " "
-				if r.IsNotInferior {
-					cell = percent(r.Overhead.Median) + "*"
-				}
+		cells := []string{wording.Printable(name)}
+		for _, c := range r.Cells {
+			mark := " "
+			if c.Fine {
+				mark = "*"
 			}
-			cells = append(cells, cell)
+			cells = append(cells, c.Value+mark)
 		}
-		if any {
-			class = tab.heading(class, a.Class)
-			tab.add(cells...)
-		}
+		tab.add(cells...)
 	}
 	tab.write(t.w, textWide)
 }

@@ -63,20 +63,88 @@ func TestOtherBaselines(t *testing.T) {
 	m := server
 	m.without = nil
 	s := m.study()
-	var b bytes.Buffer
-	if err := Text(&b, s, sketch(s)); err != nil {
-		t.Fatal(err)
-	}
-	table := b.String()[strings.Index(b.String(), "Cost of a trace point"):]
-	jvm := ""
-	table = strings.ReplaceAll(table, "241 ms", "") // how long it takes is said
-	for l := range strings.Lines(table) {
-		if strings.HasPrefix(l, "JVM, no agent") {
-			jvm += l
+	section := newView(s, sketch(s)).page().Sections[0]
+	seen := 0
+	for _, g := range section.Costs.Groups {
+		for _, seat := range g.Seats {
+			for _, r := range seat.Rows {
+				if r.Name == "JVM, no agent" {
+					seen++
+					if r.Point != "-" || r.Overhead != "-" || r.Verdict != "" {
+						t.Errorf("among the costs: %+v", r)
+					}
+				}
+			}
 		}
 	}
-	if jvm == "" || strings.ContainsAny(jvm, "0123456789") || strings.Contains(jvm, "slower") {
-		t.Errorf("the row of the other baseline: %q", jvm)
+	for _, w := range section.Wholes {
+		for _, r := range w.Rows {
+			if r.Name == "JVM, no agent" {
+				seen++
+				if r.Overhead != "-" || r.P != "" || r.Verdict != "" || r.Takes == "-" {
+					t.Errorf("in a whole workload: %+v", r)
+				}
+			}
+		}
+	}
+	for _, r := range section.Curve.Tables[0].Rows {
+		if r.Name == "JVM, no agent" {
+			t.Error("it is among the overheads")
+		}
+	}
+	if seen != 2 {
+		t.Errorf("it was seen %d times, want 2", seen)
+	}
+}
+
+// TestEmulated says nothing about times that mean nothing.
+func TestEmulated(t *testing.T) {
+	s := phone.study()
+	s.Machine.Emulated = true
+	fs := Findings(s, sketch(s))
+	if len(fs) != 1 || !strings.Contains(fs[0].Text, "recorded exactly the events") || strings.Contains(fs[0].Text, " ns") {
+		t.Errorf("%+v", fs)
+	}
+	s.Series[len(s.Series)-1].Recorded++
+	if fs = Findings(s, sketch(s)); !strings.Contains(fs[0].Text, "not all was recorded, or failed, with stub, on, with kernel.") {
+		t.Errorf("%+v", fs)
+	}
+	p := newView(s, sketch(s)).page()
+	if len(p.Tiles) > 0 || !slices.ContainsFunc(p.Warnings, func(w result.Warning) bool { return w.Code == "emulated" }) {
+		t.Errorf("tiles %v, warnings %v", p.Tiles, p.Warnings)
+	}
+}
+
+// TestOnlyWhatIntervalsSupport widens intervals until nothing can be told apart.
+func TestOnlyWhatIntervalsSupport(t *testing.T) {
+	s := server.study()
+	e := sketch(s)
+	for i := range e.Rows {
+		r := &e.Rows[i]
+		for _, v := range []*estimate.Value{&r.Point, &r.Added, &r.Overhead, &r.ToClock, &r.ToStub} {
+			if v.OK {
+				v.Low, v.High = v.Median-1e6, v.Median+1e6
+			}
+		}
+		r.IsSlower, r.IsNotInferior, r.AboveNoise = false, false, false
+	}
+	all := ""
+	for _, f := range Findings(s, e) {
+		all += f.Topic + ": " + f.Text + "\n"
+		if f.Topic == "class" || f.Topic == "amortisation" {
+			t.Errorf("%s", f.Text)
+		}
+	}
+	for _, want := range []string{"as much as the bare clock read as far as can be told", "costs nothing that this study could measure",
+		"does not make a measurable difference", "that can't be told apart from it", "makes no difference that could be measured", "Not decided: "} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not in\n%s", want, all)
+		}
+	}
+	for _, no := range []string{"costs more", "Slower:", "Within 3 %"} {
+		if strings.Contains(all, no) {
+			t.Errorf("%q is in\n%s", no, all)
+		}
 	}
 }
 

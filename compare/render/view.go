@@ -188,27 +188,40 @@ func (v *view) verdict(r *estimate.Row) string {
 
 // excluded says which series have no figures, and why.
 func (v *view) excluded() []string {
-	var lines []string
-	type key struct{ arm, why string }
-	where := map[key][]string{}
-	var order []key
+	where := grouping{}
 	for i := range v.e.Rows {
-		r := &v.e.Rows[i]
-		if r.Failure == "" {
-			continue
-		}
-		k := key{full(r), r.Failure}
-		if where[k] == nil {
-			order = append(order, k)
-		}
-		if p := place(r.Workload, r.Parameter); !slices.Contains(where[k], p) {
-			where[k] = append(where[k], p)
+		if r := &v.e.Rows[i]; r.Failure != "" {
+			where.add(full(r)+"\x00"+r.Failure, place(r.Workload, r.Parameter))
 		}
 	}
-	for _, k := range order {
-		lines = append(lines, k.arm+" ("+strings.Join(where[k], ", ")+"): "+k.why)
+	arms := grouping{}
+	for _, k := range where.keys {
+		name, why, _ := strings.Cut(k, "\x00")
+		arms.add("in "+strings.Join(where.of[k], ", ")+": "+why, name)
+	}
+	var lines []string
+	for _, k := range arms.keys {
+		lines = append(lines, strings.Join(arms.of[k], "; ")+" "+k)
 	}
 	return lines
+}
+
+// grouping collects different values by a key, both in the order in which they came.
+type grouping struct {
+	keys []string
+	of   map[string][]string
+}
+
+func (g *grouping) add(key, value string) {
+	if g.of == nil {
+		g.of = map[string][]string{}
+	}
+	if _, ok := g.of[key]; !ok {
+		g.keys = append(g.keys, key)
+	}
+	if !slices.Contains(g.of[key], value) {
+		g.of[key] = append(g.of[key], value)
+	}
 }
 
 // place names a workload with its parameter.
