@@ -216,6 +216,30 @@ func TestMissingAlignment(t *testing.T) {
 	}
 }
 
+// Of the user's own program nobody knows the calls: what is recorded are its trace points.
+func TestCommand(t *testing.T) {
+	s := synthesize(plain, 6)
+	for i := range s.Series {
+		r := &s.Series[i]
+		r.Workload = workload.Command
+		for j := range r.Samples {
+			x := &r.Samples[j]
+			x.Calls = 1
+			if r.Arm == StubOn {
+				x.Expected, x.Recorded = 2*calls, 2*calls
+			}
+		}
+	}
+	e := Of(s)
+	stub := e.Find(StubOn, workload.Command, 0, "all")
+	if !stub.Wall || math.Abs(stub.Point.Median/9.8-1) > 0.02 || stub.ToClock.OK || math.Abs(stub.Call.Median/(21.425*1.01*calls)-1) > 0.02 {
+		t.Errorf("%+v", stub)
+	}
+	if c := e.Find(Clock, workload.Command, 0, "all"); c.Point.OK {
+		t.Errorf("what records nothing has trace points: %+v", c)
+	}
+}
+
 func TestBox(t *testing.T) {
 	b := boxOf([]float64{1, 2, 3, 4, 5, 6, 7, 8, 100})
 	if b.Median != 5 || b.Q1 != 3 || b.Q3 != 7 || b.Low != 1 || b.High != 8 || !slices.Equal(b.Outliers, []float64{100}) || b.N != 9 {

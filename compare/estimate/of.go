@@ -112,7 +112,7 @@ func (c *cells) costs(e *Study, row *Row, a *result.Arm, r *result.Series, p *pa
 	added, base, arm := p.of(difference), p.of(baseTime), p.of(armTime)
 	row.Added = e.median(added, seed(r, "added"))
 	row.Overhead = e.ratio(added, base, seed(r, "overhead"))
-	points := a.Points
+	points := pointsOf(a, r)
 	if points > 0 {
 		row.Point = row.Added.by(points)
 	} else {
@@ -134,10 +134,28 @@ func (c *cells) costs(e *Study, row *Row, a *result.Arm, r *result.Series, p *pa
 			row.AboveNoise = row.Added.OK && row.Noise.OK && row.Added.Low/points > max(row.Noise.High, -row.Noise.Low)
 		}
 	}
-	if a.Points > 0 {
+	if a.Points > 0 && r.Workload != workload.Command {
 		row.ToClock = c.against(e, row, a, r, p, Clock)
 		row.ToStub = c.against(e, row, a, r, p, StubOn)
 	}
+}
+
+// pointsOf is how many trace points a call has, or 0. A call of the user's own program is a whole run of it: its trace points are
+// what was recorded.
+func pointsOf(a *result.Arm, r *result.Series) float64 {
+	if r.Workload != workload.Command {
+		return a.Points
+	}
+	var events []float64
+	for _, x := range r.Samples {
+		if usable(x) && a.Points > 0 {
+			events = append(events, float64(x.Recorded)/float64(x.Calls))
+		}
+	}
+	if len(events) == 0 {
+		return 0
+	}
+	return stats.Median(events)
 }
 
 // against is the cost of a point as a multiple of another arm's, over the launches that both have.
