@@ -43,7 +43,9 @@ func (t *Thread) done(r ring, c uint64) (at uint64, ok, none bool) {
 	if at, ok = r.slot(current); ok {
 		return at, true, false
 	}
-	if atomic.LoadUint64(&t.block.PrevCursor) == c&^runtime.CursorTag { // it has left the ring, or was about to
+	// It has left the ring, or was about to; not at its end of an earlier filling of the same ring.
+	if atomic.LoadUint64(&t.block.PrevCursor) == c&^runtime.CursorTag &&
+		!(r.holds(atomic.LoadUint64(&t.block.Cursor)) && atomic.LoadUint64(&t.block.PrevStart) != atomic.LoadUint64(&t.block.Start)) {
 		if at, ok = r.slot(atomic.LoadUint64(&t.block.PrevDone)); ok {
 			return at, true, false
 		}
@@ -138,6 +140,9 @@ func (t *Thread) copy(l *lane, c uint64, exact bool, end uint64, buf []uint64) (
 	t.settle(t.place(l.ring, c), over)
 	point(133)
 	wrapped, err := t.wrapped(l.ring, c)
+	if err == nil && exact && !wrapped {
+		wrapped, err = t.area.mem.beyond(l.ring, pos)
+	}
 	if err != nil {
 		return s, err
 	}
@@ -202,6 +207,15 @@ func (t *Thread) wrapped(r ring, c uint64) (bool, error) {
 	done, ok, _ := t.done(r, c)
 	justBehind := ok && (pos+r.slots()-1-done)%r.slots() <= 2 // and not far ahead of a cursor that was seen before
 	return last != 0 || justBehind && done >= pos, nil
+}
+
+// beyond reports whether something is written near a ring's end, behind the cursor of a thread that writes no more: the last
+// slots may be those of a stub that a signal handler has interrupted, whose own records are at the ring's beginning.
+func (m *memory) beyond(r ring, pos uint64) (bool, error) {
+	var slots [8]uint64
+	end := slots[:min(8, r.slots()-pos)]
+	err := m.read(r, r.slots()-uint64(len(end)), end)
+	return slots != [8]uint64{}, err
 }
 
 // await looks at the newest slots for one that a stub has reserved and not written because a signal handler interrupted

@@ -26,7 +26,7 @@ var races = []struct {
 	dies  bool // the recorder is killed at its numbered points, and another takes over
 	turns int  // how often threads are started
 }{
-	{"stops", "race", 0, false, 6000},
+	{"stops", "race", 0, false, 2500},
 	{"traps", "race-trapped", 0, false, 1000},
 	{"recorder dies", "race", 0, true, 2000},
 	{"threads end", "race", 3000, false, 1000},
@@ -188,7 +188,7 @@ func (r *race) actor(th *Thread) *actor {
 			until(r.T, "a thread sees that it is off", func() bool {
 				return atomic.LoadUint32(&t.says.offs) == atomic.LoadUint32(&t.says.starts) || r.ends && t.Gone()
 			})
-			t.seen = t.says.offs
+			t.seen = t.says.starts
 			t.Release()
 			t.state, t.empty = off, false
 		case t.state != off:
@@ -317,7 +317,8 @@ func (r *race) takeOld(t *actor) {
 func (r *race) add(t *actor, s *Segment) {
 	kinds, half, err := r.calls.parse(s.Slots)
 	if err != nil {
-		r.Fatalf("thread %d: %v", t.Tid, err)
+		r.Logf("exact %v, gone %v, late %v, %d and %d left out", s.Exact, s.Gone, s.Late, s.Dropped, s.DroppedNewest)
+		r.fail(t, err)
 	}
 	t.pieces = append(t.pieces, piece{kinds, half, s.Complete, append([]uint64(nil), s.Slots...)})
 	r.records += len(kinds)
@@ -377,7 +378,7 @@ func (r *race) takeLast(t *actor, gone bool) {
 	until(r.T, "a thread that was stopped has written its last record", func() bool {
 		var err error
 		if s, err = t.Collect(r.buf); err != nil {
-			r.Fatal(err)
+			r.fail(t, err)
 		}
 		return !s.Late && s.DroppedNewest == 0 || s.Gone
 	})
@@ -397,6 +398,9 @@ func (r *race) fail(t *actor, err error) {
 	r.Helper()
 	for _, p := range t.pieces {
 		r.Logf("a piece of %d records, %d slots, complete %v", len(p.kinds), len(p.slots), p.complete)
+	}
+	for _, c := range t.copies {
+		r.Logf("copy of %d slots, the newest %#x", len(c), c[max(0, len(c)-3):])
 	}
 	r.Fatalf("thread %d, cursor %#x, %+v: %v\n%+v\n%+v", t.Tid, t.block.Cursor, *t.says, err, *t.block, t.Thread)
 }

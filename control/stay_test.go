@@ -45,6 +45,40 @@ func TestThreadStaysInADrainedRing(t *testing.T) {
 	}
 }
 
+// TestDoneOfAnEarlierFilling asks whether a thread that was started anew has written its first record, where it once left the
+// same ring behind as many.
+func TestDoneOfAnEarlierFilling(t *testing.T) {
+	a := fake(t, 1<<20+3*8192)
+	defer a.Close()
+	th := a.Threads()[0]
+	th.move(2, 1)
+	th.block.PrevCursor, th.block.PrevDone, th.block.PrevStart = th.cur.addr+16, th.block.Done, th.block.Start
+	th.block.Done = 0
+	if n, _ := th.missing(th.cur.ring, th.block.Cursor); n != 0 {
+		t.Errorf("about to leave the ring: %d slots are missing", n)
+	}
+	th.block.Start = 3
+	if n, _ := th.missing(th.cur.ring, th.block.Cursor); n != 2 {
+		t.Errorf("started anew: %d slots are missing, want 2", n)
+	}
+}
+
+// TestLastSlotInterrupted copies a ring whose last slot is reserved and not written, by a stub that a signal handler has
+// interrupted, whose records are at the ring's beginning.
+func TestLastSlotInterrupted(t *testing.T) {
+	a := fake(t, 1<<20+3*8192)
+	defer a.Close()
+	th := a.Threads()[0]
+	th.swap = swap{} // its ring was empty when it was seen first
+	th.write(t, 0, 511, 1000)
+	th.write(t, 0, 3, 2000)
+	th.move(3, 2)
+	th.block.Cursor &^= runtime.CursorTag
+	if s, err := th.Collect(nil); err != nil || len(s.Slots) != 512 || s.Complete || !s.Late || s.Slots[511]>>32 != 2002 {
+		t.Errorf("%d slots, complete %v, late %v, %v", len(s.Slots), s.Complete, s.Late, err)
+	}
+}
+
 // TestSwapWaitsForTheOneBefore asks a thread that is in its next ring already, and has not named it in its block yet.
 func TestSwapWaitsForTheOneBefore(t *testing.T) {
 	a := fake(t, 1<<20+9*8192)

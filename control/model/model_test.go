@@ -82,7 +82,7 @@ func ends(t *testing.T, out, defines string) {
 	}
 }
 
-// correct are the models as the code is or is to be (docs/model.md). Each must have no error in any state.
+// correct are the models as the code is (docs/model.md). Each must have no error in any state.
 var correct = []struct {
 	model   string
 	defines string
@@ -99,6 +99,7 @@ var correct = []struct {
 	{"trace.pml", "POINTS=2 DEATH"},
 	{"trace.pml", "POINTS=2 HANDLER"},
 	{"trace.pml", "TSO POINTS=2 HANDLER"},
+	{"trace.pml", "TSO POINTS=2 HANDLER EARLY"},
 }
 
 func TestNoStateIsWrong(t *testing.T) {

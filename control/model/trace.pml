@@ -261,9 +261,9 @@ inline unwritten() {
 	}
 }
 #ifdef NO_AHEAD
-#define AHEAD 0
+#define AHEAD
 #else
-#define AHEAD (exact -> 0 : 4)
+#define AHEAD && (INDEX(ccur) + N - 1 - INDEX(done)) % N <= 2
 #endif
 
 proctype Recorder() {
@@ -294,7 +294,7 @@ proctype Recorder() {
 #endif
 		atomic { see_slot(N-1); wrapped = lo[N-1] != 0 || hi[N-1] != 0 };
 		atomic {
-			see_done(); wrapped = wrapped || (done != 0 && INDEX(done) >= INDEX(ccur) + AHEAD);
+			see_done(); wrapped = wrapped || (done != 0 && INDEX(done) >= INDEX(ccur) AHEAD);
 			size = INDEX(ccur);
 			from = 0;
 			if
