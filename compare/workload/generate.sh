@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes the committed programs, programs_PROCESSOR.tar.xz: static with musl, so that they run on any Linux of their processor.
-# generate.sh [PROCESSOR...] makes some of them only. Needs the cross compilers, musl-gcc, xz, qemu-user and network access to Debian's sources (scripts/debsrc).
+# generate.sh [PROCESSOR...] makes some of them only. Needs the cross compilers, musl-gcc, xz, qemu-user and Debian's sources
+# (scripts/debsrc).
 # shellcheck disable=SC2086 # lists of flags are to be split
 set -eu
 cd "$(dirname "$0")"
@@ -50,7 +51,7 @@ workload() {
 	# Functions whose first instructions are of the kinds that cost a probe differently.
 	assembly nop5
 	first nop5 "$nop"
-	assembly push -fno-omit-frame-pointer -fno-shrink-wrap $frame
+	assembly push -fno-omit-frame-pointer -fno-shrink-wrap -fno-schedule-insns2 $frame
 	assembly other
 	first other "$step"
 	$cc $flags $static -o "$tmp/$arch/workload" src/driver.c src/program.c src/table.c src/handler.c \
@@ -62,11 +63,9 @@ workload() {
 # fixed, so that each run makes the same calls; how many is counted by a fourth one.
 lua() {
 	mkdir "$tmp/$arch/lua"
-	names=
 	for c in "$tmp"/lua/src/l*.c; do
 		n=$(basename "$c" .c)
 		[ "$n" = luac ] && continue
-		names="$names $n"
 		$cc $luaflags -c "$c" -o "$tmp/$arch/lua/$n.plain.o"
 		"$tmp/insert" cc $cc $luaflags -c "$c" -o "$tmp/$arch/lua/$n.stub.o"
 		$cc $luaflags -finstrument-functions -c "$c" -o "$tmp/$arch/lua/$n.handler.o"
@@ -86,6 +85,7 @@ lua() {
 	calls=$(cd "$tmp/$arch" && $run ./lua_count -E startup.lua | tail -n 1)
 	(cd "$tmp/$arch" && WORKLOAD_COUNT=3 $run ./lua_handler -E startup.lua 3>kept >output)
 	kept=$(od -An -t u8 "$tmp/$arch/kept" | tr -d ' ')
+	[ "$calls" -gt 0 ] && [ "$kept" -gt 0 ]
 	printf 'plain %d\nstub %d\nhandler %d\n' "$calls" "$calls" $((kept / 2)) >"$tmp/$arch/calls"
 }
 

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// patience is how long a process may take to end after its input has ended.
-const patience = 10 * time.Second
+// patience is how long a process may take to end after its input has ended. A tracer that wraps it may have much to write then.
+const patience = 30 * time.Second
 
 // Process is a workload that runs and waits for requests. It is used by one goroutine.
 type Process struct {
@@ -216,9 +216,11 @@ func (p *Process) dead(cause error) error {
 	return p.died
 }
 
+// wait waits for the process's end; after some patience it kills it and what it has started.
 func (p *Process) wait() error {
 	t := time.AfterFunc(patience, func() { syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
 	defer t.Stop()
+	io.Copy(io.Discard, p.out) // what a wrapper still says must not fill the pipe
 	return p.cmd.Wait()
 }
 
@@ -232,8 +234,6 @@ func (p *Process) Close() error {
 	}
 	p.closed = true
 	p.in.Close()
-	// What a wrapper still says must not fill the pipe.
-	io.Copy(io.Discard, p.out)
 	if err := p.wait(); err != nil {
 		return fmt.Errorf("the workload %s ended: %w: %s", p.start.Workload, err, p.stderr.text())
 	}
