@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -38,6 +39,9 @@ var ErrNoKind = errors.New("this kernel lacks the probes")
 // Supported says whether this kernel has a kind of probes: nil, or ErrNoKind, or why that can't be found out (os.ErrPermission
 // if this process may not load eBPF programs).
 func Supported(k Kind) error {
+	if !slices.Contains([]Kind{Entry, Return, Pair, Multi, Session, Static}, k) {
+		return fmt.Errorf("there is no kind of probes called %q", k)
+	}
 	if err := features.HaveProgramType(ebpf.Kprobe); err != nil {
 		return explain(err, "it can't load eBPF programs for probes (CONFIG_BPF_SYSCALL, CONFIG_UPROBE_EVENTS, CONFIG_BPF_EVENTS)")
 	}

@@ -147,13 +147,11 @@ func (t *Tracer) attach(pid int, path string, sites []Site) error {
 			return t.attachMulti(pid, path, sites)
 		}
 		return t.attachSingle(pid, path, sites, false)
-	case Entry, Return:
-		return t.attachSingle(pid, path, sites, kind == Return)
 	case Pair:
 		// Returns first: no entry is seen whose return is not.
 		return errors.Join(t.attachSingle(pid, path, sites, true), t.attachSingle(pid, path, sites, false))
 	default:
-		return fmt.Errorf("there is no kind %q", kind)
+		return t.attachSingle(pid, path, sites, kind == Return)
 	}
 }
 
