@@ -102,7 +102,7 @@ func loadNames() (out []string) {
 	return out
 }
 
-// chosen returns the workloads that were asked for.
+// loads returns the workloads that were asked for.
 func (o *compareOptions) loads() ([]study.Load, error) {
 	if len(o.command) > 0 {
 		if len(o.workloads) > 0 {
@@ -131,7 +131,7 @@ func (o *compareOptions) loads() ([]study.Load, error) {
 var references = []string{estimate.Baseline, estimate.Again, estimate.Clock}
 
 // cast returns the arms that were asked for, and those that they are compared with.
-func (o *compareOptions) cast() ([]*arm.Arm, error) {
+func (o *compareOptions) cast(loads []study.Load) ([]*arm.Arm, error) {
 	all := arm.All()
 	find := func(name string) *arm.Arm {
 		if i := slices.IndexFunc(all, func(a *arm.Arm) bool { return a.Name == name }); i >= 0 {
@@ -153,7 +153,8 @@ func (o *compareOptions) cast() ([]*arm.Arm, error) {
 	}
 	if len(o.arms) == 0 {
 		for _, a := range all {
-			if a.Quick || !o.quick {
+			runs := slices.ContainsFunc(loads, func(l study.Load) bool { return l.Has(a) })
+			if runs && (a.Quick || !o.quick) {
 				add(a)
 			}
 		}
@@ -162,7 +163,9 @@ func (o *compareOptions) cast() ([]*arm.Arm, error) {
 		add(find(a.Baseline))
 	}
 	for _, n := range references {
-		add(find(n))
+		if a := find(n); a != nil && slices.ContainsFunc(loads, func(l study.Load) bool { return l.Has(a) }) {
+			add(a)
+		}
 	}
 	arm.Sort(out)
 	return out, nil
@@ -247,7 +250,7 @@ func runCompare(o compareOptions) error {
 	if err != nil {
 		return err
 	}
-	arms, err := o.cast()
+	arms, err := o.cast(loads)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (c *conductor) finish(ctx context.Context) *result.Study {
 				if len(x.series.Samples) > 0 || x.series.Failure != "" {
 					s.Series = append(s.Series, x.series)
 				}
-				if x.series.Failure == "" && !x.narrow && !seen(x.series.Samples) {
+				if !m.out && x.series.Failure == "" && !x.narrow && !seen(x.series.Samples) {
 					enough = false
 				}
 			}
@@ -50,7 +50,7 @@ func (c *conductor) finish(ctx context.Context) *result.Study {
 		a := &s.Arms[i]
 		a.Ran = a.Ran && slices.ContainsFunc(s.Series, func(r result.Series) bool { return r.Arm == a.Name && r.Failure == "" })
 		if !a.Ran && a.WhyNot == "" {
-			a.WhyNot = c.whyNot(ctx, s, a.Name)
+			a.WhyNot = whyNot(s, a.Name)
 		}
 	}
 	s.Warnings = warnings(s)
@@ -89,16 +89,13 @@ func seen(samples []result.Sample) bool {
 }
 
 // whyNot says why an arm that could have run has no samples.
-func (c *conductor) whyNot(ctx context.Context, s *result.Study, name string) string {
+func whyNot(s *result.Study, name string) string {
 	for _, r := range s.Series {
 		if r.Arm == name && r.Failure != "" {
 			return r.Failure
 		}
 	}
-	if ctx.Err() != nil || c.over(ctx) != nil {
-		return "the study ended before it was measured"
-	}
-	return "it has none of the workloads"
+	return "the study ended before it was measured"
 }
 
 func (c *conductor) sortSeries(s *result.Study) {

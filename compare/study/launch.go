@@ -68,15 +68,20 @@ func (c *conductor) progress(b *block, step string) {
 	c.Progress(Progress{Workload: b.load.Name, Cluster: b.cluster.Name, Launch: b.launches, Step: step, Share: c.share()})
 }
 
-// cannot notes that an arm does not run on a workload. What it can't run at all it says here at the latest.
+// cannot notes that an arm does not run on a workload: it failed, or it can't run there at all.
 func (c *conductor) cannot(ctx context.Context, m *member, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if u, ok := errors.AsType[*arm.Unavailable](err); ok && m.info.WhyNot == "" {
+	u, ok := errors.AsType[*arm.Unavailable](err)
+	if !ok {
+		m.fail(err.Error())
+		return
+	}
+	m.out = true
+	if m.info.WhyNot == "" {
 		m.info.WhyNot, m.info.NextStep = u.Why, u.Next
 	}
-	m.fail(err.Error())
 }
 
 // round measures all arms once, for each parameter and alignment. The first parameter, which tells most, comes first; a launch

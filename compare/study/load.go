@@ -30,7 +30,8 @@ func (l *Load) whole() bool { return l.Name == workload.Startup || l.Name == wor
 // wall says that times are wall time.
 func (l *Load) wall() bool { return estimate.OnWallTime(l.Name) }
 
-func (l *Load) has(a *arm.Arm) bool {
+// Has says whether an arm can run a workload.
+func (l *Load) Has(a *arm.Arm) bool {
 	if a.Workloads == nil {
 		return l.Name != workload.Command || a.Name == estimate.Baseline || a.Name == estimate.Again
 	}

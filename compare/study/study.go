@@ -149,6 +149,8 @@ func (c *conductor) check(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			err = &arm.Unavailable{Why: "the study was broken off"}
+		case !slices.ContainsFunc(c.Loads, func(l Load) bool { return l.Has(a) }):
+			err = &arm.Unavailable{Why: "it can not run any of the workloads"}
 		case a.Group == result.GroupProbe && !c.Env.Root:
 			err = &arm.Unavailable{Why: "probes need root", Next: "run braid compare as root"}
 		case a.Check != nil:
@@ -177,7 +179,7 @@ func (c *conductor) plan() {
 		for j := range c.Clusters {
 			b := &block{load: &c.Loads[i], cluster: &c.Clusters[j]}
 			for k, a := range c.Arms {
-				if c.arms[k].Ran && c.Loads[i].has(a) {
+				if c.arms[k].Ran && c.Loads[i].Has(a) {
 					b.members = append(b.members, newMember(a, &c.arms[k], b.load))
 				}
 			}
