@@ -28,7 +28,7 @@ func (c *columns) heading(before, now string) string {
 	return now
 }
 
-// write writes the table, no wider than most: the first column gives way.
+// write writes the table, no wider than most: where the first column has no room it stands on a line of its own.
 func (c *columns) write(w io.Writer, most int) {
 	var widths []int
 	for _, r := range c.rows {
@@ -54,10 +54,14 @@ func (c *columns) write(w io.Writer, most int) {
 		var b strings.Builder
 		for i, s := range r {
 			n := widths[i]
+			if i == 0 && utf8.RuneCountInString(s) > n {
+				fmt.Fprintln(w, cut(s, most))
+				s = ""
+			}
 			pad := strings.Repeat(" ", max(n-utf8.RuneCountInString(s), 0))
 			switch {
 			case i == 0:
-				b.WriteString(cut(s, n) + pad)
+				b.WriteString(s + pad)
 			case i >= len(widths)-c.texts:
 				b.WriteString("  " + s + pad)
 			default:

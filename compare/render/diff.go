@@ -57,6 +57,7 @@ const (
 type Difference struct {
 	Arm         string   `json:"arm"`
 	Title       string   `json:"title"`
+	Class       string   `json:"class,omitempty"` // of the probed instruction, in A
 	Workload    string   `json:"workload"`
 	Parameter   int64    `json:"parameter"`
 	ClusterA    string   `json:"cluster_a"`
@@ -120,18 +121,18 @@ func (c *Comparison) cluster(va, vb *view, ca, cb string) {
 	add := func(quantity, name string, parameter int64, of func(*estimate.Row) estimate.Value) {
 		for _, ra := range va.rows(name, parameter, ca) {
 			rb := vb.e.Find(ra.Arm, name, parameter, cb)
-			if rb == nil || rb.Failure != "" || quantity == QuantityCall && ra.Arm != armBaseline {
+			if rb == nil || rb.Failure != "" || (quantity == QuantityCall) != va.isBaseline(ra.Arm) {
 				continue
 			}
 			a, b := of(ra), of(rb)
 			if !a.OK || !b.OK || ra.Launches < 2 || rb.Launches < 2 {
-				if ra.Arm != armBaseline && (quantity != QuantityPoint || va.arm(ra.Arm).Points > 0) {
+				if quantity != QuantityPoint || va.arm(ra.Arm).Points > 0 {
 					c.Untold++
 				}
 				continue
 			}
 			d := welch(a, b, ra.Launches, rb.Launches, va.e.Confidence, vb.e.Confidence)
-			d.Arm, d.Title, d.Workload, d.Parameter, d.ClusterA, d.ClusterB, d.Quantity = ra.Arm, full(ra), name, parameter, ca, cb, quantity
+			d.Arm, d.Title, d.Class, d.Workload, d.Parameter, d.ClusterA, d.ClusterB, d.Quantity = ra.Arm, title(ra), ra.Class, name, parameter, ca, cb, quantity
 			c.Differences = append(c.Differences, d)
 		}
 	}

@@ -75,15 +75,19 @@ func (c *Comparison) Findings() []string {
 		if len(clusters) > 1 {
 			where = " on " + d.ClusterA + " CPUs"
 		}
+		call := "A call without tracing"
+		if d.Arm != armBaseline {
+			call += " (" + d.Title + ")"
+		}
 		tested[d.Quantity]++
 		if d.Significant {
 			changed[d.Quantity]++
 		}
 		switch {
 		case d.Quantity == QuantityCall && d.Significant:
-			fs = append(fs, fmt.Sprintf("A call without tracing takes %s in B, %s in A%s: %s ×.", long(d.B.Median), long(d.A.Median), where, ratio(d.Ratio)))
+			fs = append(fs, fmt.Sprintf("%s takes %s in B, %s in A%s: %s ×.", call, long(d.B.Median), long(d.A.Median), where, ratio(d.Ratio)))
 		case d.Quantity == QuantityCall:
-			fs = append(fs, fmt.Sprintf("A call without tracing takes as long in both%s, as far as can be told.", where))
+			fs = append(fs, fmt.Sprintf("%s takes as long in both%s, as far as can be told.", call, where))
 		case d.Arm == armOn && d.Quantity == QuantityPoint && d.Significant:
 			fs = append(fs, fmt.Sprintf("An inlined trace point costs %s ns in B, %s ns in A%s: %s ns %s.", nanoseconds(d.B.Median), nanoseconds(d.A.Median),
 				where, nanoseconds(abs(d.Change.Median)), moreOrLess(d.Change.Median)))
@@ -118,13 +122,13 @@ func moreOrLess(v float64) string {
 
 func (c *Comparison) table(t *texter, quantity, heading string, figure func(float64) string, interval func(Interval) string) {
 	var tab columns
-	last := ""
+	last, class := "", ""
 	flush := func() {
 		if len(tab.rows) > 1 {
 			tab.write(t.w, textWide)
 		}
 	}
-	for _, d := range c.Differences {
+	for _, d := range byClass(c.Differences, func(d Difference) string { return d.Class }) {
 		if d.Quantity != quantity {
 			continue
 		}
@@ -135,7 +139,7 @@ func (c *Comparison) table(t *texter, quantity, heading string, figure func(floa
 		where := place(d.Workload, d.Parameter) + ", CPUs: " + clusters
 		if where != last {
 			flush()
-			last = where
+			last, class = where, ""
 			t.wrap("\n" + heading + " (" + where + ")")
 			tab = columns{texts: 1}
 			tab.add("", "A", "B", "B less A", tickLabel(c.Confidence*100)+" % interval", "B/A", "p", "")
@@ -144,7 +148,11 @@ func (c *Comparison) table(t *texter, quantity, heading string, figure func(floa
 		if d.Significant {
 			verdict = moreOrLess(d.Change.Median)
 		}
-		tab.add(wording.Printable(d.Title), figure(d.A.Median), figure(d.B.Median), signed(d.Change.Median, figure), interval(d.Change), ratioOf(d), pValue(d.Corrected), verdict)
+		name := d.Title
+		if class = tab.heading(class, d.Class); class != "" {
+			name = "  " + name
+		}
+		tab.add(wording.Printable(name), figure(d.A.Median), figure(d.B.Median), signed(d.Change.Median, figure), interval(d.Change), ratioOf(d), pValue(d.Corrected), verdict)
 	}
 	flush()
 }

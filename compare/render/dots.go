@@ -22,9 +22,16 @@ type dotRow struct {
 	dots         []dot
 }
 
-// values are the row's figures, as text.
-func (r *dotRow) values() string {
+// values are the row's figures, as text; of many only the ends, where there is little room.
+func (r *dotRow) values(narrow bool) string {
 	var s []string
+	if n := len(r.dots); narrow && n > 2 {
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, m := range r.dots {
+			low, high = min(low, m.Median), max(high, m.Median)
+		}
+		return nanoseconds(low) + " to " + nanoseconds(high)
+	}
 	for _, m := range r.dots {
 		s = append(s, nanoseconds(m.Median))
 	}
@@ -51,7 +58,7 @@ func (f *dotFigure) draw(narrow bool) template.HTML {
 	} else {
 		for _, r := range f.rows {
 			label = max(label, min(textWidth(r.label), 300)+16)
-			right = max(right, textWidth(r.values())*1.06+18)
+			right = max(right, textWidth(r.values(false))*1.06+18)
 		}
 	}
 	low, high := math.Inf(1), least*10
@@ -77,7 +84,7 @@ func (f *dotFigure) draw(narrow bool) template.HTML {
 		group = r.group
 		d.group(groupClass(r.group), "")
 		if narrow {
-			d.text("label start", 2, y-5, cut(r.label, int((d.width-textWidth(r.values())*1.06)/(fontSize*em))-2))
+			d.text("label start", 2, y-5, cut(r.label, int((d.width-textWidth(r.values(true))*1.06)/(fontSize*em))-2))
 			y += 9
 		} else {
 			d.text("label end", label, y+4.5, r.label)
@@ -143,7 +150,7 @@ func (f *dotFigure) dots(d *drawing, s *scale, r dotRow, y float64, narrow bool)
 	if narrow {
 		y -= 18.5
 	}
-	d.text("value end", d.width-2, y+4.5, r.values())
+	d.text("value end", d.width-2, y+4.5, r.values(narrow))
 }
 
 // hint is what the pointer shows over a mark.

@@ -32,7 +32,7 @@ func (v *view) costFigure(rows []*estimate.Row, id string) *figure {
 	fig := &figure{}
 	for i, c := range cs {
 		shapes[c] = classShapes[i%len(classShapes)]
-		fig.Legend = append(fig.Legend, legend{legendMark(shapes[c], "g-probe"), "probe on an instruction of class " + c})
+		fig.Legend = append(fig.Legend, legend{legendMark(shapes[c], "g-probe"), "probe on: " + c})
 	}
 	least, most := known[0], known[0]
 	for _, fam := range families(known) {

@@ -56,18 +56,23 @@ func (m model) arms() []modelArm {
 		a(result.GroupFloor, "clock", "bare clock read", 2, 9.4),
 		a(result.GroupInline, "stub-off", "stub, off", 2, 0.4),
 		a(result.GroupInline, "stub-on", "stub, on", 2, 9.7),
-		a(result.GroupInline, "stub-on-kernel", "stub, on, with kernel", 2, 9.75),
-		a(result.GroupCompiled, "handler", "minimal handler", 2, 10.0),
-		a(result.GroupCompiled, "gettime", "handler, clock_gettime", 2, 24),
+		a(result.GroupInline, "stub-on-kernel", "stub, on, with the kernel's events", 2, 9.75),
+		a(result.GroupCompiled, "handler", "compiled-in call, minimal handler", 2, 10.0),
+		a(result.GroupCompiled, "gettime", "the same, with clock_gettime", 2, 24),
 	}
 	classes := []struct {
 		name, class, site string
 		factor            float64
-	}{{"nop5", "optimized", "nopl 0x0(%rax,%rax,1)", 1}, {"push", "emulated", "push %rbp", 1.4}, {"other", "single-stepped", "mov %rdi,%rax", 27}}
+	}{
+		{"nop5", "nop turned into a call", "nopl (%rax,%rax)", 1},
+		{"push", "emulated push", "push %rbp", 1.4},
+		{"other", "single-stepped", "xor %eax,%eax", 27},
+	}
 	kinds := []struct {
 		name, title  string
 		points, cost float64
-	}{{"uprobe", "uprobe", 1, 311}, {"uretprobe", "uretprobe", 1, 820}, {"pair", "uprobe+uretprobe", 2, 560}, {"multi", "uprobe_multi", 2, 540}, {"usdt", "USDT", 2, 330}}
+	}{{"uprobe", "uprobe", 1, 311}, {"uretprobe", "uretprobe", 1, 820}, {"pair", "uprobe+uretprobe", 2, 560}, {"multi", "uprobe_multi", 2, 540},
+		{"session", "uprobe session", 2, 480}, {"usdt", "USDT", 1, 360}}
 	for _, k := range kinds {
 		for _, mode := range []string{"count", "record"} {
 			for _, c := range classes {
@@ -77,6 +82,9 @@ func (m model) arms() []modelArm {
 				cost := k.cost * c.factor
 				if mode == "record" {
 					cost += 85
+				}
+				if k.name == "usdt" {
+					c.class, c.site = "emulated nop", "nop"
 				}
 				p := a(result.GroupProbe, k.name+"-"+mode+"-"+c.name, k.title+", "+mode, k.points, cost)
 				p.Class, p.Site = c.class, c.site

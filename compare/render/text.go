@@ -90,7 +90,7 @@ func (t *texter) costs(c result.Cluster) {
 	}
 	t.wrap(fmt.Sprintf("\nCost of a trace point in a method with %s, on %s", place(workload.Listing, ps[0]), on(c)))
 	tab := columns{texts: 1}
-	tab.add("", "ns", tickLabel(t.e.Confidence*100)+" % interval", "spread", "× clock", "× stub", "overhead %", "verdict")
+	tab.add("", "ns", tickLabel(t.e.Confidence*100)+" % interval", "spread", "× clock", "× stub", "over, %", "verdict")
 	site := ""
 	for _, r := range byClass(t.rows(workload.Listing, ps[0], c.Name), rowClass) {
 		a := t.arm(r.Arm)
@@ -102,7 +102,7 @@ func (t *texter) costs(c result.Cluster) {
 		if a.Estimated {
 			name += " (estimated)"
 		}
-		tab.add(wording.Printable(name), shown(r.Point, nanoseconds), interval(r.Point, 2), spreadOf(r), shown(r.ToClock, ratio), shown(r.ToStub, ratio),
+		tab.add(wording.Printable(name), shown(r.Point, nanoseconds), interval(r.Point, 2), strings.TrimPrefix(spreadOf(r), "± "), shown(r.ToClock, ratio), shown(r.ToStub, ratio),
 			shown(t.overhead(r), percent), t.verdict(r))
 	}
 	tab.write(t.w, textWide)

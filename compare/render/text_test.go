@@ -106,7 +106,7 @@ func TestEmulated(t *testing.T) {
 		t.Errorf("%+v", fs)
 	}
 	s.Series[len(s.Series)-1].Recorded++
-	if fs = Findings(s, sketch(s)); !strings.Contains(fs[0].Text, "not all was recorded, or failed, with stub, on, with kernel.") {
+	if fs = Findings(s, sketch(s)); !strings.Contains(fs[0].Text, "not all was recorded, or failed, with stub, on, with the kernel's events.") {
 		t.Errorf("%+v", fs)
 	}
 	p := newView(s, sketch(s)).page()
@@ -160,7 +160,7 @@ func TestRealEstimates(t *testing.T) {
 		"inline":   regexp.MustCompile(`^An inlined trace point costs 9\.[678]\d ns \(.* to .*\) here, 1\.0[234] × the bare clock read\.$`),
 		"off":      regexp.MustCompile(`^Compiled in and turned off it costs 0\.(3|4)\d ns`),
 		"kernel":   regexp.MustCompile(`does not make a measurable difference|costs more: 9\.7`),
-		"probe":    regexp.MustCompile(`^The cheapest probe costs 31\d ns .* 3[123]\.\d × an inlined trace point: uprobe, count, optimized\.$`),
+		"probe":    regexp.MustCompile(`^The cheapest probe costs 31\d ns .* 3[123]\.\d × an inlined trace point: uprobe, count, nop turned into a call\.$`),
 		"external": regexp.MustCompile(`XRay, basic 4[345]\.\d ns \(4\.[456]\d ×\); .*perf 1,\d+ ns`),
 		"startup":  regexp.MustCompile(`Slower: .*perf \(3\d\d to 3\d\d %\)`),
 		"noise":    regexp.MustCompile(`differ by -?0\.0\d+ to -?0\.0\d+ ns`),
