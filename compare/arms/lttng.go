@@ -131,7 +131,9 @@ func (l *lttng) count(ctx context.Context, dir string, _ []string) (uint64, erro
 	return strconv.ParseUint(found[1], 10, 64)
 }
 
+// close also removes the session that a failure has left with another's daemon; most often there is none.
 func (l *lttng) close() error {
+	l.do(context.Background(), "destroy", l.session)
 	if l.daemon == nil {
 		return nil
 	}

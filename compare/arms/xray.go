@@ -1,13 +1,13 @@
 package arms
 
 import (
+	"bufio"
 	"context"
-	"encoding/csv"
 	"fmt"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"braid/compare/arm"
@@ -24,8 +24,8 @@ func init() {
 		order       int
 		most        int64
 	}{
-		{"basic", "XRay, basic", 20, 500_000},
-		{"fdr", "XRay, flight recorder", 21, 1_000_000},
+		{"basic", "XRay, basic", 20, 200_000},
+		{"fdr", "XRay, flight recorder", 21, 200_000},
 	} {
 		arm.Register(&arm.Arm{
 			Name: "xray-" + x.mode, Title: x.title, Group: result.GroupExternal, Order: x.order, Points: 2,
@@ -43,9 +43,9 @@ func init() {
 // instrument are the options for the traced functions; small ones would be left out.
 var instrument = []string{"-fxray-instrument", "-fxray-instruction-threshold=1"}
 
-// xrayTools returns a compiler and the llvm-xray of its version: Debian has them side by side.
+// xrayTools returns the newest compiler and the llvm-xray of its version: Debian has them side by side.
 func xrayTools() (clang, llvm string, err error) {
-	for _, version := range []string{"", "-21", "-20", "-19", "-18", "-17", "-16", "-15", "-14"} {
+	for _, version := range []string{"-22", "-21", "-20", "-19", "-18", "-17", "-16", "-15", "-14", ""} {
 		clang, err1 := exec.LookPath("clang" + version)
 		llvm, err2 := exec.LookPath("llvm-xray" + version)
 		if err1 == nil && err2 == nil {
@@ -90,7 +90,7 @@ func buildXRay(ctx context.Context, env *arm.Env, dir, mode string) (filer, map[
 		link = append(link, object)
 	}
 	program, err := build(ctx, env, dir, clang, instrument, link...)
-	facts := map[string]string{"build": "clang " + strings.Join(instrument, " "), "counted by": "llvm-xray account"}
+	facts := map[string]string{"build": "clang " + strings.Join(instrument, " "), "counted by": "llvm-xray convert"}
 	return xray{program, llvm, mode}, facts, err
 }
 
@@ -112,34 +112,38 @@ func (x xray) start(_ context.Context, dir string, calls int64) (workload.Start,
 	}}, nil
 }
 
+// count reads each record: what llvm-xray account says is too few where a log has several buffers.
 func (x xray) count(ctx context.Context, dir string, functions []string) (events uint64, err error) {
 	logs, err := filepath.Glob(dir + "/log.*")
 	if err != nil || len(logs) != 1 {
 		return 0, fmt.Errorf("XRay wrote %d logs", len(logs))
 	}
-	out, err := output(ctx, nil, x.llvm, "account", "--format=csv", "--keep-going", "--instr_map="+x.program, logs[0])
+	var names []string
+	for _, f := range functions {
+		names = append(names, ", function: "+f+",")
+	}
+	out, in := io.Pipe()
+	c := exec.CommandContext(ctx, x.llvm, "convert", "--output-format=yaml", "--symbolize", "--instr_map="+x.program, logs[0])
+	c.Stdout = in
+	tool, err := serve(c)
 	if err != nil {
 		return 0, err
 	}
-	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
-	if err != nil || len(rows) == 0 {
-		return 0, fmt.Errorf("llvm-xray account says %q", out)
-	}
-	count, name := slices.Index(rows[0], "count"), slices.Index(rows[0], "function")
-	if count < 0 || name < 0 {
-		return 0, fmt.Errorf("llvm-xray account has columns %q", rows[0])
-	}
-	for _, row := range rows[1:] {
-		if !slices.Contains(functions, row[name]) {
-			continue
+	go func() {
+		<-tool.ended
+		in.Close()
+	}()
+	s := bufio.NewScanner(out)
+	for s.Scan() {
+		line := s.Text()
+		if strings.Contains(line, "kind: function-") && slices.ContainsFunc(names, func(name string) bool { return strings.Contains(line, name) }) {
+			events++
 		}
-		n, err := strconv.ParseUint(row[count], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("llvm-xray account says %q", row)
-		}
-		events += 2 * n // of a whole call
 	}
-	return events, nil
+	if <-tool.ended; tool.err != nil {
+		return 0, tool.failure()
+	}
+	return events, s.Err()
 }
 
 func (x xray) close() error { return nil }
