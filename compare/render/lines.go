@@ -19,7 +19,7 @@ type line struct {
 // lineFigure shows shares over a parameter.
 type lineFigure struct {
 	id, title, desc string
-	x, y            string   // what the axes are
+	x               string   // what the horizontal axis is
 	columns         []string // labels of the parameter's values, evenly spaced
 	broken          bool     // the first column does not belong to the scale of the others: 0 on a logarithmic axis
 	log             bool
