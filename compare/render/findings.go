@@ -201,17 +201,31 @@ func (f *finder) probes() {
 	} else {
 		f.add("probe", "The cheapest probe costs %s%s: %s%s.", ns(r.Point), against(r.ToStub, theStub), full(r), others)
 	}
-	var parts []string
 	var bests []*estimate.Row
 	for _, c := range classes(rows) {
 		of := slices.DeleteFunc(slices.Clone(rows), func(x *estimate.Row) bool { return x.Class != c })
-		b := cheapest(of)[0]
-		bests = append(bests, b)
-		parts = append(parts, fmt.Sprintf("%s from %s ns", c, nanoseconds(b.Point.Median)))
+		bests = append(bests, cheapest(of)[0])
 	}
-	if len(parts) > 1 && len(cheapest(bests)) < len(bests) { // not all classes cost the same
-		f.add("class", "What a probe sits on decides its cost: %s.", strings.Join(parts, ", "))
+	slices.SortStableFunc(bests, func(a, b *estimate.Row) int { return cmp.Compare(a.Point.Median, b.Point.Median) })
+	low := cheapest(bests)
+	if len(bests) == len(low) {
+		return // no class can be told from the cheapest
 	}
+	var parts []string
+	for _, b := range low {
+		parts = append(parts, b.Class)
+	}
+	alike := ""
+	if len(low) > 1 {
+		alike = " (which can't be told apart)"
+	}
+	s := fmt.Sprintf("%s%s from %s ns", strings.Join(parts, ", "), alike, nanoseconds(low[0].Point.Median))
+	for _, b := range bests {
+		if !slices.Contains(low, b) {
+			s += fmt.Sprintf("; %s from %s ns", b.Class, nanoseconds(b.Point.Median))
+		}
+	}
+	f.add("class", "What a probe sits on decides its cost: %s.", s)
 }
 
 func (f *finder) externals() {
@@ -312,7 +326,7 @@ func (f *finder) whole(name string) {
 			switch {
 			case r.IsNotInferior:
 				within = append(within, s)
-			case r.IsSlower:
+			case isSlower(r):
 				slower = append(slower, s)
 			default:
 				open = append(open, s)

@@ -37,7 +37,7 @@ func (f *lineFigure) draw(narrow bool) template.HTML {
 	} else {
 		for _, l := range f.lines {
 			if !l.faint {
-				right = max(right, min(textWidth(l.label), 300)+58)
+				right = max(right, min(textWidth(l.label), 350)+58)
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func (f *lineFigure) labels(d *drawing, s *scale, x float64) {
 		d.group(groupClass(n.line.group)+" line"+pattern(n.line.nth), "")
 		d.path("leader", [][2]float64{{x - 8, n.end}, {x + 4, ys[i]}, {x + 22, ys[i]}})
 		d.mark(groupShape(n.line.group), x+30, ys[i], 4)
-		d.text("label start", x+40, ys[i]+4.5, cut(n.line.label, 38))
+		d.text("label start", x+40, ys[i]+4.5, cut(n.line.label, 45))
 		d.end()
 	}
 }

@@ -247,7 +247,7 @@ func (v *view) mood(r *estimate.Row) (verdict, class string) {
 		return "", ""
 	case r.IsNotInferior:
 		return verdict, "good"
-	case r.IsSlower:
+	case isSlower(r):
 		return verdict, "bad"
 	}
 	return verdict, "open"

@@ -97,6 +97,23 @@ func TestOtherBaselines(t *testing.T) {
 	}
 }
 
+// TestVerdicts has the t test and the interval disagree.
+func TestVerdicts(t *testing.T) {
+	v := newView(server.study(), &estimate.Study{Margin: 0.03})
+	ok := estimate.Test{OK: true}
+	for want, r := range map[string]estimate.Row{
+		"within 3 %": {IsNotInferior: true, IsSlower: true, Overhead: estimate.Value{Low: 0.001, High: 0.02, OK: true}},
+		"slower":     {IsSlower: true, Overhead: estimate.Value{Low: 0.001, High: 0.2, OK: true}},
+		"undecided":  {IsSlower: true, Overhead: estimate.Value{Low: -0.001, High: 0.2, OK: true}},
+		"":           {IsSlower: true},
+	} {
+		r.Arm, r.Slower, r.NotInferior = "uftrace", ok, ok
+		if got := v.verdict(&r); got != want {
+			t.Errorf("%+v: %q, want %q", r, got, want)
+		}
+	}
+}
+
 // TestEmulated says nothing about times that mean nothing.
 func TestEmulated(t *testing.T) {
 	s := phone.study()

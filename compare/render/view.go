@@ -180,11 +180,14 @@ func (v *view) verdict(r *estimate.Row) string {
 		return ""
 	case r.IsNotInferior:
 		return "within " + v.margin()
-	case r.IsSlower:
+	case isSlower(r):
 		return "slower"
 	}
 	return "undecided"
 }
+
+// isSlower needs the interval of the median to agree with the t test, which is about means and can follow a few samples.
+func isSlower(r *estimate.Row) bool { return r.IsSlower && r.Overhead.Low > 0 }
 
 // excluded says which series have no figures, and why.
 func (v *view) excluded() []string {
