@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -88,9 +87,6 @@ func build(ctx context.Context, env *arm.Env, dir, compiler string, trace []stri
 	names, err := env.Workloads.Source(dir)
 	if err != nil {
 		return "", err
-	}
-	if p := filepath.Join(dir, "program.c"); !slices.Contains(names, p) {
-		names = append(names, p) // which driver.c needs
 	}
 	program := filepath.Join(dir, "traced")
 	last := []string{compiler, "-o", program}

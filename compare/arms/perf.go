@@ -66,7 +66,9 @@ func openPerf(ctx context.Context, s perf, env *arm.Env, w arm.Work) (_ arm.Sess
 	command := []string{"perf", "probe", "-q", "-x", s.p.Path()}
 	for _, align := range w.Aligns {
 		for _, f := range s.p.Functions(align) {
-			command = append(command, "--add="+s.group+":entry_"+f+"="+f, "--add="+s.group+":return_"+f+"="+f+"%return")
+			// perf wants names that no other group has.
+			name := fmt.Sprintf("%d_%s", s.p.PID(), f)
+			command = append(command, "--add="+s.group+":entry_"+name+"="+f, "--add="+s.group+":return_"+name+"="+f+"%return")
 		}
 	}
 	if _, err := output(ctx, nil, command...); err != nil {
