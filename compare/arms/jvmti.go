@@ -84,7 +84,7 @@ func (s *jvm) start(ctx context.Context, env *arm.Env, w arm.Work) error {
 	library, include := filepath.Join(s.dir, "libjvmti.so"), filepath.Join(home, "include")
 	for _, command := range [][]string{
 		{"gcc", "-O2", "-shared", "-fPIC", "-I" + include, "-I" + include + "/linux", "-o", library, filepath.Join(s.dir, "jvmti.c")},
-		{filepath.Join(home, "bin/javac"), "-d", s.dir, filepath.Join(s.dir, "Listing.java")},
+		{filepath.Join(home, "bin/javac"), "-J-XX:-UsePerfData", "-d", s.dir, filepath.Join(s.dir, "Listing.java")},
 	} {
 		if _, err := output(ctx, nil, command...); err != nil {
 			return err

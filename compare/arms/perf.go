@@ -63,7 +63,7 @@ func openPerf(ctx context.Context, s perf, env *arm.Env, w arm.Work) (_ arm.Sess
 	s.facts["counted by"] = map[string]string{"stat": "perf stat", "record": "perf report --stats"}[s.mode]
 	sweep(ctx)
 	s.group = fmt.Sprintf("braid_%s_%d", s.mode, s.p.PID())
-	command := []string{"perf", "probe", "-q", "-x", s.p.Path()}
+	command := []string{"perf", "--buildid-dir", s.dir, "probe", "-q", "-x", s.p.Path()}
 	for _, align := range w.Aligns {
 		for _, f := range s.p.Functions(align) {
 			// perf wants names that no other group has.
@@ -100,12 +100,13 @@ func (s *perf) Run(ctx context.Context, r workload.Request) (m arm.Measured, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	file := filepath.Join(dir, "out")
-	args := []string{"perf", s.mode, "--event=" + s.group + ":*", "--pid=" + strconv.Itoa(s.p.PID()), "--output=" + file, "--delay=-1"}
+	// perf keeps copies of programs, in the user's home unless it is told otherwise.
+	args := []string{"perf", "--buildid-dir", dir, s.mode, "--event=" + s.group + ":*", "--pid=" + strconv.Itoa(s.p.PID()), "--output=" + file, "--delay=-1"}
 	if s.mode == "stat" {
 		args = append(args, "--field-separator=,")
 	} else {
 		// Room for all that a measurement records, so that nothing is lost if perf is slow.
-		args = append(args, "--quiet", "--mmap-pages=32M")
+		args = append(args, "--quiet", "--no-buildid", "--no-buildid-cache", "--mmap-pages=32M")
 	}
 	control, err := steer(dir)
 	if err != nil {
@@ -165,7 +166,7 @@ func countStat(_ context.Context, file string) (events uint64, err error) {
 var samples = regexp.MustCompile(`SAMPLE events: +(\d+)`)
 
 func countRecord(ctx context.Context, file string) (uint64, error) {
-	out, err := output(ctx, nil, "perf", "report", "--stats", "--input="+file)
+	out, err := output(ctx, nil, "perf", "--buildid-dir", filepath.Dir(file), "report", "--stats", "--input="+file)
 	if err != nil {
 		return 0, err
 	}
