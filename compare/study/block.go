@@ -28,6 +28,9 @@ type member struct {
 	info  *result.Arm // shared by all blocks
 	cells []*cell     // by the number of the parameter
 	out   bool        // takes no part any more: it failed
+
+	fastest       time.Duration // a measurement with everything around it
+	settled, slow bool          // see settle
 }
 
 // cell is an arm in a block with a parameter.
@@ -48,10 +51,14 @@ func newMember(a *arm.Arm, info *result.Arm, l *Load) *member {
 	return m
 }
 
-// turn is how much of its share of the time a block has had.
+// turn is how much of its share of the time a block has had. Before shares count, each has one launch, and then as many as an
+// interval needs, in the order of the plan.
 func (b *block) turn() float64 {
-	if b.launches == 0 {
-		return -1 // everything once, before anything twice
+	switch {
+	case b.launches == 0:
+		return -2
+	case b.launches < stats.MinUnits:
+		return -1
 	}
 	return b.spent.Seconds() / b.load.Weight
 }
@@ -105,30 +112,41 @@ func (b *block) wanted() []*member {
 		}
 	}
 	for _, m := range b.members {
-		cheap := m.arm.Group == result.GroupFloor || m.arm.Group == result.GroupInline
-		if !m.out && (with[m] || cheap && len(with) > 0) {
+		if !m.out && (with[m] || !m.dear() && len(with) > 0) {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-// slow says that a measurement takes much longer than what is measured in it: probes come and go, a tool writes files.
-func (m *member) slow() bool { return m.cells[0].slow > slowRun }
+// settle decides once, after the first warm-up, whether the arm is slow: a measurement takes much longer than what is measured in it,
+// because probes come and go, or a tool writes files.
+func (m *member) settle() {
+	if !m.settled && m.fastest > 0 {
+		m.settled, m.slow = true, m.dear() && m.fastest > slowRun
+	}
+}
 
-// skip says whether a cell needs no sample in a round of the next launch: the arm itself may still take part. Slow arms are in the
-// first round only, and have every other of the further parameters in turn: their cost does not hang on it, and it is better
-// known from more launches.
-func (b *block) skip(m *member, n, round int) bool {
+// skip says whether a cell needs no sample in a round of the next launch, at one of its alignments: the arm itself may still take
+// part. Slow arms are in the first round only, at one alignment in turn, and have every other of the further parameters in turn:
+// what they cost hangs little on all of that, and is better known from more launches.
+func (b *block) skip(m *member, n, round, align int) bool {
 	c := m.cells[n]
-	switch {
-	case c.series.Failure != "":
-		return true
-	case m.slow() && (round > 0 || n > 0 && (n+b.launches)%2 != 0):
+	if c.series.Failure != "" {
 		return true
 	}
-	dear := m.arm.Group == result.GroupProbe || m.arm.Group == result.GroupExternal
-	return dear && c.narrow
+	if m.slow {
+		turn := b.load.Aligns[b.launches%len(b.load.Aligns)]
+		if round > 0 || n == 0 && align != turn || n > 0 && (n+b.launches)%2 == 0 {
+			return true
+		}
+	}
+	return m.dear() && c.narrow
+}
+
+// dear says that an arm costs too much time to be measured for the sake of others.
+func (m *member) dear() bool {
+	return m.arm.Group == result.GroupProbe || m.arm.Group == result.GroupExternal
 }
 
 // judge marks what has a narrow interval, and ends the block when everything has.

@@ -35,7 +35,7 @@ func (c *conductor) launch(ctx context.Context, b *block) (err error) {
 		if err := c.over(ctx); err != nil {
 			return err
 		}
-		c.progress(b, "starting "+m.arm.Title)
+		c.progress(b, "starting "+m.arm.Name)
 		s, err := m.arm.Open(ctx, c.Env, arm.Work{Workload: b.load.Name, CPU: b.cluster.PinnedTo, Aligns: b.load.Aligns, Command: b.load.Command})
 		if err != nil {
 			c.cannot(ctx, m, err)
@@ -50,7 +50,7 @@ func (c *conductor) launch(ctx context.Context, b *block) (err error) {
 	}
 	running[0], running[i] = running[i], running[0]
 	for _, r := range running {
-		c.progress(b, "warming up "+r.arm.Title)
+		c.progress(b, "warming up "+r.arm.Name)
 		if err := c.warmUp(ctx, b, r); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (c *conductor) round(ctx context.Context, b *block, running []*runner, roun
 		}
 		for _, align := range shuffled(c, b.load.aligns(n, b.launches)) {
 			for _, r := range shuffled(c, running) {
-				if r.out || b.skip(r.member, n, round) {
+				if r.out || b.skip(r.member, n, round, align) {
 					continue
 				}
 				if err := c.over(ctx); err != nil {
@@ -126,6 +126,9 @@ func (c *conductor) measure(ctx context.Context, b *block, r *runner, n, align i
 	began := c.Now()
 	m, err := r.session.Run(ctx, workload.Request{Parameter: x.parameter, Align: align, Calls: calls})
 	x.slow = c.Now().Sub(began)
+	if r.fastest == 0 || x.slow < r.fastest {
+		r.fastest = x.slow
+	}
 	switch {
 	case ctx.Err() != nil:
 		return m, false // whatever it is, the end was the cause

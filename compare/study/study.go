@@ -144,7 +144,7 @@ func (c *conductor) defaults() {
 func (c *conductor) check(ctx context.Context) {
 	for _, a := range c.Arms {
 		r := result.Arm{Name: a.Name, Title: a.Title, Group: a.Group, Baseline: a.Baseline, Points: a.Points}
-		c.Progress(Progress{Step: "checking " + a.Title, Share: c.share()})
+		c.Progress(Progress{Step: "checking " + a.Name, Share: c.share()})
 		var err error
 		switch {
 		case ctx.Err() != nil:

@@ -31,7 +31,8 @@ func (c *conductor) warmUp(ctx context.Context, b *block, r *runner) error {
 			c.calibrate(ctx, b, r, n)
 		}
 	}
-	if b.load.whole() || len(r.cells) == 0 || b.skip(r.member, 0, 0) {
+	defer r.settle()
+	if b.load.whole() || r.cells[0].series.Failure != "" {
 		return nil
 	}
 	var took []float64
