@@ -99,7 +99,6 @@ var correct = []struct {
 	{"trace.pml", "POINTS=2 DEATH"},
 	{"trace.pml", "POINTS=2 HANDLER"},
 	{"trace.pml", "TSO POINTS=2 HANDLER"},
-	{"trace.pml", "TSO POINTS=2 HANDLER EARLY"},
 }
 
 func TestNoStateIsWrong(t *testing.T) {
