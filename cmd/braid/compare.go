@@ -259,6 +259,9 @@ func runCompare(o compareOptions) error {
 	if err != nil {
 		return usageError("--cpus: %w", err)
 	}
+	for _, c := range clusters {
+		m.Clusters[slices.IndexFunc(m.Clusters, func(k result.Cluster) bool { return k.Name == c.Name })].PinnedTo = c.PinnedTo
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second one ends braid at once

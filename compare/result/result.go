@@ -15,7 +15,7 @@ type Study struct {
 	Version  string    `json:"version"` // of braid
 	Started  time.Time `json:"started"`
 	Ended    time.Time `json:"ended"`
-	Complete bool      `json:"complete"` // false: broken off, by the user or because the time was up
+	Complete bool      `json:"complete"` // every figure has an interval; Why says what ended it otherwise, or before all intervals were narrow
 	Why      string    `json:"why,omitempty"`
 	Machine  Machine   `json:"machine"`
 	Method   Method    `json:"method"`
@@ -52,7 +52,7 @@ type Cluster struct {
 	Capacity int    `json:"capacity"` // of 1024
 	Model    string `json:"model"`
 	MaxKHz   uint64 `json:"max_khz"`
-	PinnedTo int    `json:"pinned_to"` // the CPU that was measured
+	PinnedTo int    `json:"pinned_to"` // the CPU that was measured, if there are series of the cluster
 }
 
 // Method is how a study was made.
