@@ -57,7 +57,7 @@ func (c *conductor) launch(ctx context.Context, b *block) (err error) {
 	}
 	for round := range b.load.Rounds {
 		c.progress(b, "measuring")
-		if err := c.round(ctx, b, running, round, began.Add(c.allowance(b))); err != nil {
+		if err := c.round(ctx, b, running, round, began); err != nil {
 			return err
 		}
 	}
@@ -84,21 +84,24 @@ func (c *conductor) cannot(ctx context.Context, m *member, err error) {
 	}
 }
 
-// round measures all arms once, for each parameter and alignment. The first parameter, which tells most, comes first; a launch
-// that has had its time by then leaves the others to the next ones, which begin with another one each.
-func (c *conductor) round(ctx context.Context, b *block, running []*runner, round int, until time.Time) error {
+// round measures all arms once, for each parameter and alignment. The first parameter, which tells most, comes first. A launch
+// that has had its time by then goes on with the arms that take little, and leaves the rest to the next ones, which begin with
+// another parameter each; one that has had it twice ends.
+func (c *conductor) round(ctx context.Context, b *block, running []*runner, round int, began time.Time) error {
 	rest := len(b.load.Parameters) - 1
 	for i := range b.load.Parameters {
-		if (i > 0 || round > 0) && c.Now().After(until) {
-			return nil
-		}
 		n := 0
 		if i > 0 {
 			n = 1 + (i-1+b.launches)%rest
 		}
+		took, allowed := c.Now().Sub(began), c.allowance(b)
+		further := i > 0 || round > 0
+		if further && took > 2*allowed {
+			return nil
+		}
 		for _, align := range shuffled(c, b.load.aligns(n, b.launches)) {
 			for _, r := range shuffled(c, running) {
-				if r.out || b.skip(r.member, n, round, align) {
+				if r.out || b.skip(r.member, n, round, align) || further && took > allowed && r.dear() {
 					continue
 				}
 				if err := c.over(ctx); err != nil {
