@@ -16,11 +16,12 @@ type Process struct {
 	Info        tracefile.Process
 }
 
-// NewProcess describes a process from what /proc says of it.
+// NewProcess describes a process from what /proc says of it, and from who forked it under trace; parent 0: nobody did.
 func NewProcess(pid, parent int) *Process {
 	p := &Process{Pid: pid, Parent: parent, used: map[uint32]struct{}{}, wide: map[uint64]struct{}{}}
 	p.Info = Describe(pid)
-	if p.Info.PPid == 0 {
+	// The names of a fork's methods are its parent's. Where that has ended, /proc tells who took the child in.
+	if parent != 0 {
 		p.Info.PPid = parent
 	}
 	return p
