@@ -52,17 +52,48 @@ func examine(t *testing.T, file string) soundness {
 		t.Fatalf("problems %v %v", tr.Problems, r.Problems())
 	}
 	first := map[*timeline.Space]*timeline.Thread{} // a forked process shares the space of the first one
+	begun := map[uint32]*timeline.Thread{}          // by process
 	for _, th := range tr.Threads {
 		if f := first[th.Space]; f == nil || th.Begin < f.Begin {
 			first[th.Space] = th
 		}
+		if f := begun[th.Pid]; f == nil || th.Begin < f.Begin {
+			begun[th.Pid] = th
+		}
 	}
+	forked := forks(tr)
 	s := soundness{processes: map[uint32]bool{}, threads: len(tr.Threads), calls: map[string]uint64{}}
 	for _, th := range tr.Threads {
 		s.processes[th.Pid] = true
-		s.add(t, tr, th, !overwritten[th.Tid] && th.Pid == first[th.Space].Pid)
+		inherits := th.Pid != first[th.Space].Pid || forked[th.Pid] && th.Space == begun[th.Pid].Space
+		s.add(t, tr, th, !overwritten[th.Tid] && !inherits)
 	}
 	return s
+}
+
+// forks are the processes that have modules of their own in the trace, and yet the first of them from their parent: it
+// had executed a program after it was forked itself.
+func forks(tr *timeline.Trace) map[uint32]bool {
+	parent := map[int]int{}
+	for _, p := range tr.Processes.Processes {
+		parent[p.Pid] = p.PPid
+	}
+	type place struct {
+		pid  int
+		path string
+		bias uint64
+	}
+	places := map[place]bool{}
+	for _, m := range tr.Modules {
+		places[place{m.Pid, m.Path, m.Bias}] = true
+	}
+	found := map[uint32]bool{}
+	for _, m := range tr.Modules {
+		if m.Since == 0 && places[place{parent[m.Pid], m.Path, m.Bias}] {
+			found[uint32(m.Pid)] = true
+		}
+	}
+	return found
 }
 
 // add examines one thread. whole says that its records are there from its beginning.
