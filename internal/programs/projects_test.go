@@ -85,8 +85,8 @@ var projects = []project{
 	},
 	{
 		source: "leveldb", build: [][]string{{"mkdir", "out"}, sh("cd out; cmake -DCMAKE_BUILD_TYPE=Release -DLEVELDB_BUILD_BENCHMARKS=OFF .. >/dev/null; make -s -j2")},
-		// HiddenValuesAreRemoved fails now and then without stubs, on a busy machine.
-		tests: sh("cd out; GTEST_FILTER=-DBTest.HiddenValuesAreRemoved ctest"), passed: "100% tests passed", varies: regexp.MustCompile(`[0-9.]+ *sec`), processes: 20,
+		// HiddenValuesAreRemoved fails without stubs, on a busy machine two times in five.
+		tests: sh("cd out; GTEST_FILTER=-DBTest.HiddenValuesAreRemoved ctest"), passed: "100% tests passed", varies: regexp.MustCompile(` *[0-9.]+ *sec`), processes: 20,
 		hot: []string{"leveldb::DBImpl::Write", "main"}, binary: "out/leveldbutil",
 		compilers: []compiler{gcc}, slow: true,
 	},
