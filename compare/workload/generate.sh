@@ -116,6 +116,7 @@ musl() {
 
 ../../scripts/debsrc musl "$tmp/musl"
 ../../scripts/debsrc lua5.4 "$tmp/lua"
+parts=
 for processor in ${*:-amd64 arm64 arm}; do
 	mkdir "$tmp/$processor"
 	(
@@ -141,5 +142,9 @@ for processor in ${*:-amd64 arm64 arm}; do
 		workload
 		lua
 		pack
-	)
+	) &
+	parts="$parts $!"
+done
+for part in $parts; do
+	wait "$part"
 done

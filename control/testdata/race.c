@@ -1,5 +1,6 @@
-/* race FILE THREADS CALLS SPIN SEED SLOW: threads that make calls, and say in FILE which call they are at, at which one
+/* race FILE THREADS CALLS SPIN SEED SLOW [ASK]: threads that make calls, and say in FILE which call they are at, at which one
  * they were turned on, and at which off. With CALLS, threads end after about so many, and others follow.
+ * With ASK, threads turn themselves on and off.
  *
  * It is linked with a runtime that calls __braid_point at its numbered points, where a thread waits for a while, long if the
  * number is a bit of SLOW. It may also have traps between the instructions of its stubs, where it does the same. */
@@ -19,6 +20,7 @@
 #include "../../inline/runtime/src/arena.h"
 #define QUIET __attribute__((section(".text.braid_notrace")))
 #define INLINE static inline __attribute__((always_inline))
+extern int __braid_api_thread(int on) __attribute__((visibility("hidden"))); /* behind include/braid.h */
 extern __thread struct braid_block *__braid_tls __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 /* What one thread says of itself. Record 2n is the entry of its call n, 2n+1 the exit. truth_test.go mirrors it. */
@@ -38,7 +40,7 @@ static struct shared {
   struct truth truth[TRUTHS];
 } *all;
 
-static int spin; static unsigned calls; static braid_u64 slow, seed;
+static int spin, ask; static unsigned calls; static braid_u64 slow, seed;
 static __thread struct truth *me; static __thread int on; static __thread braid_u32 before; static __thread braid_u64 random_state;
 
 INLINE braid_u64 rnd(void) { braid_u64 x = random_state; x ^= x << 13; x ^= x >> 7; return random_state = x ^ x << 17; }
@@ -113,6 +115,7 @@ static QUIET void *body(void *p) {
     f[(i * 2654435761u >> 16) % 9]();
     see();
     if (i % 16 == 0) sched_yield();
+    if (ask && rnd() >> 8 & 8) __braid_api_thread(rnd() >> 8 & 1);
   }
   if (on) t->last = t->at - 1;
   __atomic_store_n(&t->ended, 1, __ATOMIC_RELEASE);
@@ -124,7 +127,7 @@ QUIET int main(int argc, char **argv) {
   int file = open(argv[1], O_RDWR), threads = atoi(argv[2]);
   all = mmap(0, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (all == MAP_FAILED || threads > 64) return 1;
-  calls = atoi(argv[3]), spin = atoi(argv[4]), seed = strtoull(argv[5], 0, 10), slow = strtoull(argv[6], 0, 10);
+  calls = atoi(argv[3]), spin = atoi(argv[4]), seed = strtoull(argv[5], 0, 10), slow = strtoull(argv[6], 0, 10), ask = argc > 7;
   struct sigaction a = {.sa_sigaction = trap, .sa_flags = SA_SIGINFO | SA_RESTART};
   sigaction(SIGTRAP, &a, 0);
   pthread_t t[64];

@@ -16,6 +16,26 @@ static void clear_ring(struct braid_block *b)
 		*last = 0;
 }
 
+/* Turns a thread that is off on. The cursor attends from the first step on, as if a recorder had asked: so one that stops it
+ * meanwhile either sees that it attends, or has cleared bits of the mask before the mask is looked at here. */
+static void start_itself(struct braid_header *h, struct braid_block *b)
+{
+	braid_u64 c = __atomic_load_n(&b->cursor, __ATOMIC_ACQUIRE);
+	if ((c & BRAID_TAG) != BRAID_OFF || !(__atomic_load_n(&b->mask, __ATOMIC_ACQUIRE) & 1) || !armed(h))
+		return; /* not while the recorder wants it off */
+	BRAID_POINT(30);
+	__atomic_store_n(&b->want, 1, __ATOMIC_RELEASE);
+	if (!__atomic_compare_exchange_n(&b->cursor, &c, BRAID_ATTEND, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return; /* the recorder has started it */
+	BRAID_POINT(31);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	braid_u64 mask = __atomic_load_n(&b->mask, __ATOMIC_ACQUIRE);
+	if (mask & 1)
+		clear_ring(b);
+	BRAID_POINT(32);
+	__braid_start(h, b, BRAID_ATTEND, mask);
+}
+
 HIDDEN int __braid_api_thread(int on)
 {
 	struct braid_header *h = __braid_area;
@@ -31,14 +51,7 @@ HIDDEN int __braid_api_thread(int on)
 		if (!on) {
 			__braid_leave(b);
 		} else {
-			braid_u64 c = __atomic_load_n(&b->cursor, __ATOMIC_ACQUIRE);
-			braid_u64 mask = __atomic_load_n(&b->mask, __ATOMIC_ACQUIRE);
-			if ((c & BRAID_TAG) == BRAID_OFF && mask & 1 && armed(h)) { /* not while the recorder wants it off */
-				BRAID_POINT(30);
-				clear_ring(b);
-				__atomic_store_n(&b->want, 1, __ATOMIC_RELEASE);
-				__braid_start(h, b, c, mask);
-			}
+			start_itself(h, b);
 		}
 	}
 #ifndef BRAID_WORD /* elsewhere the thread finds it at its next trace point */

@@ -52,14 +52,17 @@ static int exchange(braid_u64 *word, braid_u64 from, braid_u64 to)
 HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b, braid_u64 cursor, braid_u64 mask)
 {
 	BRAID_POINT(10);
-	if (b->want && (b->api == BRAID_API_OFF || !make_ring(h, b))) {
+	braid_u32 want = __atomic_load_n(&b->want, __ATOMIC_ACQUIRE); /* once, or it could go on without having made a ring */
+	if (want && (b->api == BRAID_API_OFF || !make_ring(h, b))) {
 		exchange(&b->cursor, cursor, BRAID_OFF);
 		return;
 	}
-	if (!b->want || !exchange(&b->mask, mask, ~b->ring_bytes)) {
+	if (!want || !(mask & 1) || !exchange(&b->mask, mask, ~b->ring_bytes)) {
 		BRAID_POINT(11);
-		/* If it was stopped and started again since want was read, that is not the request that this answers. */
-		if (exchange(&b->cursor, cursor, BRAID_OFF) && cursor == BRAID_ATTEND && __atomic_load_n(&b->want, __ATOMIC_ACQUIRE))
+		/* If it was stopped and started again since want was read, that is not the request that this answers. want alone may
+		   be its own (api.c). */
+		if (exchange(&b->cursor, cursor, BRAID_OFF) && cursor == BRAID_ATTEND &&
+		    __atomic_load_n(&b->mask, __ATOMIC_ACQUIRE) & 1 && __atomic_load_n(&b->want, __ATOMIC_ACQUIRE))
 			exchange(&b->cursor, BRAID_OFF, BRAID_ATTEND);
 		return;
 	}
