@@ -111,7 +111,11 @@ func (t *Thread) Collect(buf []uint64) (Segment, error) {
 		c, _ = t.follow()
 	}
 	exact := gone || t.area.over != 0 || c&runtime.CursorTag != runtime.CursorOn
-	return t.copy(&t.cur, c, exact, 0, buf)
+	s, err := t.copy(&t.cur, c, exact, 0, buf)
+	if !t.has() { // it has ended without a ring: what was seen is its successor's (C15)
+		return Segment{}, fmt.Errorf("%w: the block of thread %d is another's by now", ErrArena, t.Tid)
+	}
+	return s, err
 }
 
 // nothing is the segment of a thread that has reached no trace point since what it recorded was taken.

@@ -94,7 +94,8 @@ func (t *Thread) Asked() int {
 // recorded before is forgotten.
 func (t *Thread) Start() {
 	c := atomic.LoadUint64(&t.block.Cursor)
-	again := c == runtime.CursorAttend && t.stopping // it attends anew because it was stopped and started before
+	// It attends anew because it was stopped and started before, or it turns itself on and has not seen yet that it was stopped.
+	again := c&runtime.CursorTag == runtime.CursorAttend && t.stopping
 	if c&runtime.CursorTag != runtime.CursorOff && !again || !t.forget() {
 		return // C1
 	}
@@ -106,7 +107,7 @@ func (t *Thread) Start() {
 	point(105)
 	// Unless it has just started by itself. It may be about to answer the stop before this.
 	if !atomic.CompareAndSwapUint64(&t.block.Cursor, c, runtime.CursorAttend) {
-		atomic.CompareAndSwapUint64(&t.block.Cursor, runtime.CursorOff, runtime.CursorAttend)
+		atomic.CompareAndSwapUint64(&t.block.Cursor, c&^runtime.CursorTag, runtime.CursorAttend)
 	}
 }
 
@@ -209,11 +210,12 @@ func (t *Thread) Note() {
 // Release gives the memory of both rings back, and the block as well if the thread is gone (C6). What the thread recorded
 // is forgotten. A thread that has not answered a request to stop may still write one page when it wakes.
 func (t *Thread) Release() {
+	ended := t.area.over != 0 || t.Gone()
 	if !t.forget() {
 		return
 	}
 	start := atomic.LoadUint64(&t.block.Start)
-	gone := t.area.over != 0 || t.Gone()
+	gone := ended || t.Gone()
 	point(110)
 	if !t.has() { // it has ended meanwhile, and freed the block itself
 		return
@@ -223,6 +225,11 @@ func (t *Thread) Release() {
 			atomic.CompareAndSwapUint64(&t.block.Start, start, 0)
 		}
 		return
+	}
+	if !ended { // it may have written on until now
+		for _, r := range t.rings {
+			t.area.mem.clear(r)
+		}
 	}
 	point(111)
 	atomic.StoreUint64(&t.block.Start, 0)

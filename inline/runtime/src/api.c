@@ -17,7 +17,8 @@ static void clear_ring(struct braid_block *b)
 }
 
 /* Turns a thread that is off on. The cursor attends from the first step on, as if a recorder had asked: so one that stops it
- * meanwhile either sees that it attends, or has cleared bits of the mask before the mask is looked at here. */
+ * meanwhile either sees that it attends, or has cleared bits of the mask before the mask is looked at here. It keeps its
+ * address until the mask was seen: the recorder may be about to copy what was recorded before. */
 static void start_itself(struct braid_header *h, struct braid_block *b)
 {
 	braid_u64 c = __atomic_load_n(&b->cursor, __ATOMIC_ACQUIRE);
@@ -25,15 +26,20 @@ static void start_itself(struct braid_header *h, struct braid_block *b)
 		return; /* not while the recorder wants it off */
 	BRAID_POINT(30);
 	__atomic_store_n(&b->want, 1, __ATOMIC_RELEASE);
-	if (!__atomic_compare_exchange_n(&b->cursor, &c, BRAID_ATTEND, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&b->cursor, &c, c | BRAID_ATTEND, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return; /* the recorder has started it */
 	BRAID_POINT(31);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	c |= BRAID_ATTEND;
 	braid_u64 mask = __atomic_load_n(&b->mask, __ATOMIC_ACQUIRE);
-	if (mask & 1)
+	if (mask & 1) {
+		if (!__atomic_compare_exchange_n(&b->cursor, &c, BRAID_ATTEND, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return; /* the recorder has stopped it */
+		c = BRAID_ATTEND;
 		clear_ring(b);
+	}
 	BRAID_POINT(32);
-	__braid_start(h, b, BRAID_ATTEND, mask);
+	__braid_start(h, b, c, mask);
 }
 
 HIDDEN int __braid_api_thread(int on)

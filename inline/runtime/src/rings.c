@@ -48,22 +48,23 @@ static int exchange(braid_u64 *word, braid_u64 from, braid_u64 to)
 }
 
 /* Starts the calling thread, whose cursor and mask were seen as they are given here: it is off, or attends without an
- * address. If the recorder changes its mind meanwhile, what it says stays (R4). */
+ * address (with one if it is to give up: api.c). If the recorder changes its mind meanwhile, what it says stays (R4). */
 HIDDEN void __braid_start(struct braid_header *h, struct braid_block *b, braid_u64 cursor, braid_u64 mask)
 {
 	BRAID_POINT(10);
 	braid_u32 want = __atomic_load_n(&b->want, __ATOMIC_ACQUIRE); /* once, or it could go on without having made a ring */
+	braid_u64 off = cursor & ~BRAID_TAG;
 	if (want && (b->api == BRAID_API_OFF || !make_ring(h, b))) {
-		exchange(&b->cursor, cursor, BRAID_OFF);
+		exchange(&b->cursor, cursor, off);
 		return;
 	}
 	if (!want || !(mask & 1) || !exchange(&b->mask, mask, ~b->ring_bytes)) {
 		BRAID_POINT(11);
 		/* If it was stopped and started again since want was read, that is not the request that this answers. want alone may
 		   be its own (api.c). */
-		if (exchange(&b->cursor, cursor, BRAID_OFF) && cursor == BRAID_ATTEND &&
+		if (exchange(&b->cursor, cursor, off) && (cursor & BRAID_TAG) == BRAID_ATTEND &&
 		    __atomic_load_n(&b->mask, __ATOMIC_ACQUIRE) & 1 && __atomic_load_n(&b->want, __ATOMIC_ACQUIRE))
-			exchange(&b->cursor, BRAID_OFF, BRAID_ATTEND);
+			exchange(&b->cursor, off, BRAID_ATTEND);
 		return;
 	}
 	BRAID_POINT(12);
