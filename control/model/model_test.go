@@ -43,7 +43,11 @@ func search(t *testing.T, model string, defines ...string) string {
 		args = append(args, "-D"+d)
 	}
 	run("spin", append(args, model)...)
-	run("gcc", "-O2", "-w", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=1500", "-o", "pan", "pan.c")
+	optimize := "-O2"
+	if model == "lifecycle.pml" { // larger, and its searches are short: otherwise the compiler takes longer than they do
+		optimize = "-O0"
+	}
+	run("gcc", optimize, "-w", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=1500", "-o", "pan", "pan.c")
 	return run(filepath.Join(dir, "pan"), "-m10000")
 }
 
@@ -76,6 +80,9 @@ func ends(t *testing.T, out, defines string) {
 		rest, _, _ = strings.Cut(rest, "unreached in ")
 		process := strings.TrimPrefix(head, "proctype ")
 		with, optional := map[string]string{"Handler": "HANDLER", "Killer": "KILL", "RecorderKiller": "DEATH"}[process]
+		if process == "Buffer" { // waits for stores for ever
+			continue
+		}
 		if strings.Contains(rest, "-end-") && (!optional || strings.Contains(defines, with)) {
 			t.Errorf("%s never reaches its end", process)
 		}
@@ -99,6 +106,10 @@ var correct = []struct {
 	{"trace.pml", "POINTS=2 DEATH"},
 	{"trace.pml", "POINTS=2 HANDLER"},
 	{"trace.pml", "TSO POINTS=2 HANDLER"},
+	{"lifecycle.pml", "TSO POINTS=1 OPS=1"},
+	{"lifecycle.pml", "TSO POINTS=1 OPS=1 NONE"},
+	{"lifecycle.pml", "TSO POINTS=2 OPS=2 ONE NONE"},
+	{"lifecycle.pml", "TSO POINTS=3 OPS=1 ONE API"},
 }
 
 func TestNoStateIsWrong(t *testing.T) {
@@ -135,6 +146,12 @@ var broken = []struct {
 	{"trace.pml", "POINTS=2 NO_OR"},
 	{"trace.pml", "TSO POINTS=2 HANDLER NO_MONITOR"},
 	{"trace.pml", "POINTS=2 HANDLER NO_MONITOR"},
+	{"lifecycle.pml", "TSO POINTS=1 OPS=1 NO_RECHECK"},
+	{"lifecycle.pml", "TSO POINTS=1 OPS=1 NO_FENCE"},
+	{"lifecycle.pml", "TSO POINTS=1 OPS=1 CLEAR_ONCE"},
+	{"lifecycle.pml", "TSO POINTS=1 OPS=1 FREE_EARLY"},
+	{"lifecycle.pml", "TSO POINTS=1 OPS=1 NONE STORE_ON"},
+	{"lifecycle.pml", "TSO POINTS=3 OPS=1 ONE API MASK_FIRST"},
 }
 
 func TestEveryDefectIsFound(t *testing.T) {
