@@ -96,6 +96,7 @@ BRAID_NOTRACE static void restart(void)
 {
 	CHECK(tag() == BRAID_OFF);
 	b->want = 1;
+	__atomic_or_fetch(&b->mask, 7ull, __ATOMIC_SEQ_CST); /* it has answered the stop */
 	__atomic_store_n(&b->cursor, BRAID_ATTEND, __ATOMIC_SEQ_CST);
 }
 
