@@ -158,7 +158,7 @@ func checkHistograms(t *testing.T, got HistogramSet, want *model) {
 			w.Sum += ns
 			w.Count++
 		}
-		if h != w {
+		if !h.near(w) {
 			t.Errorf("%s: counted\n%+v, the events have\n%+v", name, h, w)
 		}
 		t.Logf("%s: %d, together %v", name, h.Count, time.Duration(h.Sum))
@@ -167,6 +167,24 @@ func checkHistograms(t *testing.T, got HistogramSet, want *model) {
 		t.Errorf("counted %d voluntary and %d involuntary switches and %d major faults, the events have %d, %d and %d",
 			got.Voluntary, got.Involuntary, got.MajorFaults, want.voluntary, want.involuntary, want.majorFaults)
 	}
+}
+
+// twice is how far a time may be off, ns: where two processors wake a thread at once, their events can come in another order
+// than their changes of what is known of the thread.
+const twice = 1000
+
+// near reports whether histograms are the same but for one thread that was woken twice.
+func (h Histogram) near(w Histogram) bool {
+	moved := uint64(0)
+	for i, n := range h.Buckets {
+		moved += max(n, w.Buckets[i]) - min(n, w.Buckets[i])
+	}
+	return h.Count == w.Count && max(h.Sum, w.Sum)-min(h.Sum, w.Sum) <= twice && moved <= 2
+}
+
+// certain leaves out what is so near to its limit that it may be on the other side of it.
+func certain(all []measured, limits map[kevent.Limit]uint64) []measured {
+	return slices.DeleteFunc(slices.Clone(all), func(m measured) bool { return m.ns <= limits[m.limit]+twice })
 }
 
 // fired returns the limits that fired, as the model has what took time.
@@ -246,7 +264,11 @@ func TestLimitsAndHistograms(t *testing.T) {
 				}
 			}
 			got := fired(t, events, tg.pid(), ns)
-			if !slices.Equal(sorted(got), sorted(over)) {
+			if !slices.EqualFunc(sorted(certain(got, ns)), sorted(certain(over, ns)), func(a, b measured) bool {
+				off := max(a.ns, b.ns) - min(a.ns, b.ns)
+				a.ns = b.ns
+				return a == b && off <= twice
+			}) {
 				t.Errorf("fired\n%v, above their limits were\n%v", sorted(got), sorted(over))
 			}
 			for _, l := range c.must {
