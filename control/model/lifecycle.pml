@@ -408,7 +408,8 @@ inline collect() {
 	atomic {
 		if
 		:: r -> select(n_ : 1 .. POS(c) - 1); DRAINED(ht - 1);
-			g = g && (slot[n_] == MARK(ht - 1) || slot[n_] == 0 && (lossy || open[ht - 1] && n_ == POS(c) - 1))
+			g = g && (slot[n_] == MARK(ht - 1) || slot[n_] == 0 && lossy || open[ht - 1] && n_ == POS(c) - 1 &&
+				(slot[n_] == 0 || (slot[n_] & 1) == ht - 1)) /* done says that it is not written (trace.pml); but it is no other's */
 		:: else
 		fi;
 		n_ = 0
