@@ -43,7 +43,7 @@ func search(t *testing.T, model string, defines ...string) string {
 		args = append(args, "-D"+d)
 	}
 	run("spin", append(args, model)...)
-	optimize := "-O1" // the compiler takes as long as the search
+	optimize := "-O1"             // the compiler takes as long as the search
 	if model == "lifecycle.pml" { // larger, and its searches are short: otherwise the compiler takes longer than they do
 		optimize = "-O0"
 	}
