@@ -72,7 +72,11 @@ func TestExactlyOneLap(t *testing.T) {
 	th.write(t, 101, n, uint64(uint32(now))-1000-n)
 	th.move(101, 100)
 	s := th.see(th.block.Cursor)
-	if slots, dropped, err := th.copyRunning(th.cur.ring, s, n, nil); err != nil || uint64(len(slots)) != n || dropped != 0 {
+	left := uint64(0)
+	if weak { // as many may have been overwritten, unseen
+		left = unordered
+	}
+	if slots, dropped, err := th.copyRunning(th.cur.ring, s, n, nil); err != nil || uint64(len(slots)) != n-left || dropped != left {
 		t.Fatalf("a thread that rests: %d slots, %d dropped, %v", len(slots), dropped, err)
 	}
 	th.write(t, 101, n-1, uint64(uint32(counter.Now())))
