@@ -42,8 +42,8 @@ type Work struct {
 
 // Session is an arm at work on a workload. It is used by one goroutine.
 type Session interface {
-	// Run makes one measurement, and says what was recorded in it. It attaches what it needs before, and detaches it after,
-	// outside of the measured time. Errors end the arm, not the study.
+	// Run makes one measurement, and says what was recorded in it. What it attaches, it attaches outside of the measured time. It
+	// may stay attached until Close where no other session's program notices. Errors end the arm, not the study.
 	Run(ctx context.Context, r workload.Request) (Measured, error)
 	// Facts are what the table says beside the figures, like the probed instruction; keys "site" and "class" go to the fields of that name.
 	Facts() map[string]string
