@@ -44,7 +44,13 @@ func (w *watcher) again(t *testing.T, config string) {
 	if err := os.WriteFile(file, []byte("version: 1\n"+config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := command(t, "watch", "--config", file, "--socket", w.socket)
+	w.begin(t, command(t, "watch", "--config", file, "--socket", w.socket))
+	w.said(t, `msg=watching programs=`)
+}
+
+// begin starts the daemon's process and reads its log.
+func (w *watcher) begin(t *testing.T, c *exec.Cmd) {
+	t.Helper()
 	r, out, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +60,6 @@ func (w *watcher) again(t *testing.T, config string) {
 	out.Close()
 	t.Cleanup(func() { r.Close() })
 	w.log = newLineReader(r)
-	w.said(t, `msg=watching programs=`)
 }
 
 func (w *watcher) consents(t *testing.T, text string) {

@@ -35,15 +35,7 @@ func TestWatchAsUser(t *testing.T) {
 	}
 	c := command(t, "watch", "--config", config, "--socket", w.socket)
 	c.SysProcAttr, c.Dir = as, home
-	errs, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Stderr = out
-	w.running = start(t, c)
-	out.Close()
-	t.Cleanup(func() { errs.Close() })
-	w.log = newLineReader(errs)
+	w.begin(t, c)
 	if why := w.said(t, `msg="no kernel events`); !strings.Contains(why, "CAP_BPF") && !strings.Contains(why, "root") {
 		t.Errorf("what is missing is not said:%s", why)
 	}
