@@ -23,7 +23,7 @@ func newDump(st streams) *cobra.Command {
 			for _, k := range kinds {
 				kind, ok := sectionKinds()[k]
 				if !ok {
-					return usageError("--section %s: want meta, clock, processes, modules, symbols, ring, events, lost or snapshot", k)
+					return usageError("--section %s: want meta, clock, processes, modules, symbols, ring, events, lost, snapshot, samples or frames", k)
 				}
 				o.Kinds = append(o.Kinds, kind)
 			}
@@ -53,7 +53,8 @@ func newDump(st streams) *cobra.Command {
 func sectionKinds() map[string]tracefile.Kind {
 	m := map[string]tracefile.Kind{}
 	for _, k := range []tracefile.Kind{tracefile.KindMeta, tracefile.KindClock, tracefile.KindProcesses, tracefile.KindModules,
-		tracefile.KindSymbols, tracefile.KindRing, tracefile.KindEvents, tracefile.KindLost, tracefile.KindSnapshot} {
+		tracefile.KindSymbols, tracefile.KindRing, tracefile.KindEvents, tracefile.KindLost, tracefile.KindSnapshot,
+		tracefile.KindSamples, tracefile.KindFrames} {
 		words := strings.Fields(k.String()) // "kernel events" is events
 		m[words[len(words)-1]] = k
 	}

@@ -51,6 +51,7 @@ type dumper struct {
 	wide   map[uint64]string // address to name
 	narrow map[uint32]string // low half of the address to name; empty: several
 	bit0   uint64            // what of a method pointer is no address
+	table  *FrameTable       // names of samples' frames
 	buf    []byte
 	line   []byte
 	module int // index of the next module
@@ -61,6 +62,11 @@ func (d *dumper) loadNames() error {
 	if err != nil {
 		return err
 	}
+	frames, err := d.r.Frames()
+	if err != nil {
+		return err
+	}
+	d.table = frames.Table()
 	if m, err := d.r.Meta(); err == nil && m.Thumb() {
 		d.bit0 = 1
 	}
@@ -99,6 +105,10 @@ func (d *dumper) section(s *Section) error {
 		err = d.ring(b)
 	case KindEvents:
 		err = d.events(b)
+	case KindSamples:
+		err = d.samples(b)
+	case KindFrames:
+		err = d.frames(b)
 	default:
 		err = d.json(b)
 	}

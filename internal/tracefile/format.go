@@ -24,21 +24,24 @@ type Kind uint32
 
 // The kinds of section. Their values never change meaning.
 const (
-	KindMeta      Kind = 1 // Meta, JSON
-	KindClock     Kind = 2 // Clock, binary
-	KindProcesses Kind = 3 // Processes, JSON
-	KindModules   Kind = 4 // []Module, JSON
-	KindSymbols   Kind = 5 // []Symbol, binary
-	KindRing      Kind = 6 // Ring, binary
-	KindEvents    Kind = 7 // whole events of internal/kevent, binary
-	KindLost      Kind = 8 // Lost, JSON
-	KindSnapshot  Kind = 9 // Snapshot, JSON
+	KindMeta      Kind = 1  // Meta, JSON
+	KindClock     Kind = 2  // Clock, binary
+	KindProcesses Kind = 3  // Processes, JSON
+	KindModules   Kind = 4  // []Module, JSON
+	KindSymbols   Kind = 5  // []Symbol, binary
+	KindRing      Kind = 6  // Ring, binary
+	KindEvents    Kind = 7  // whole events of internal/kevent, binary
+	KindLost      Kind = 8  // Lost, JSON
+	KindSnapshot  Kind = 9  // Snapshot, JSON
+	KindSamples   Kind = 10 // Samples, binary
+	KindFrames    Kind = 11 // Frames, binary
 	KindEnd       Kind = 0xff
 )
 
 var kindNames = map[Kind]string{
 	KindMeta: "meta", KindClock: "clock", KindProcesses: "processes", KindModules: "modules",
-	KindSymbols: "symbols", KindRing: "ring", KindEvents: "kernel events", KindLost: "lost", KindSnapshot: "snapshot", KindEnd: "end",
+	KindSymbols: "symbols", KindRing: "ring", KindEvents: "kernel events", KindLost: "lost", KindSnapshot: "snapshot",
+	KindSamples: "samples", KindFrames: "frames", KindEnd: "end",
 }
 
 // String is the kind's name, as in docs/format.md.

@@ -23,23 +23,30 @@ const (
 	maxName           = 1 << 16 // bytes; many symbols may share one name
 )
 
+// stringTable collects names, each once.
+type stringTable struct {
+	offsets map[string]uint32
+	table   []byte
+}
+
+// intern returns the name's offset in the table. A name ends at its first zero byte, or before maxName bytes.
+func (t *stringTable) intern(s string) uint32 {
+	if i := strings.IndexByte(s, 0); i >= 0 {
+		s = s[:i]
+	}
+	s = s[:min(len(s), maxName-1)]
+	off, ok := t.offsets[s]
+	if !ok {
+		off = uint32(len(t.table))
+		t.offsets[s] = off
+		t.table = append(append(t.table, s...), 0)
+	}
+	return off
+}
+
 // AppendSymbols appends a symbols section's content. A name ends at its first zero byte, or before 64 KiB.
 func AppendSymbols(b []byte, symbols []Symbol) ([]byte, error) {
-	offsets := make(map[string]uint32)
-	var table []byte
-	intern := func(s string) uint32 {
-		if i := strings.IndexByte(s, 0); i >= 0 {
-			s = s[:i]
-		}
-		s = s[:min(len(s), maxName-1)]
-		off, ok := offsets[s]
-		if !ok {
-			off = uint32(len(table))
-			offsets[s] = off
-			table = append(append(table, s...), 0)
-		}
-		return off
-	}
+	t := stringTable{offsets: map[string]uint32{}}
 	start := len(b)
 	b = le.AppendUint64(b, uint64(len(symbols)))
 	b = le.AppendUint64(b, 0)
@@ -48,15 +55,15 @@ func AppendSymbols(b []byte, symbols []Symbol) ([]byte, error) {
 		b = le.AppendUint64(b, s.Addr)
 		b = le.AppendUint64(b, s.Size)
 		b = le.AppendUint32(b, s.Module)
-		b = le.AppendUint32(b, intern(s.Name))
-		b = le.AppendUint32(b, intern(s.Raw))
+		b = le.AppendUint32(b, t.intern(s.Name))
+		b = le.AppendUint32(b, t.intern(s.Raw))
 		b = le.AppendUint32(b, 0)
-		if len(table) > MaxContent/2 {
+		if len(t.table) > MaxContent/2 {
 			return nil, fmt.Errorf("symbols: the names exceed %d bytes; write several sections", MaxContent/2)
 		}
 	}
-	le.PutUint64(b[start+8:], uint64(len(table)))
-	return append(b, table...), nil
+	le.PutUint64(b[start+8:], uint64(len(t.table)))
+	return append(b, t.table...), nil
 }
 
 // DecodeSymbols decodes a symbols section's content. The names share one copy of the string table.
