@@ -118,6 +118,11 @@ func (l *loader) configure(u unit, spec *ebpf.CollectionSpec) error {
 	if err := spec.Variables["wake_bytes"].Set(uint64(wakeBytes(l.ringBytes))); err != nil {
 		return fmt.Errorf("set wake_bytes: %w", err)
 	}
+	if v := spec.Variables["adopt"]; v != nil {
+		if err := v.Set(l.watch.adopts()); err != nil {
+			return fmt.Errorf("set adopt: %w", err)
+		}
+	}
 	for name, n := range l.watch.sizes() {
 		if m := spec.Maps[name]; m != nil {
 			m.MaxEntries = n

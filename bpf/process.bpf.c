@@ -10,17 +10,7 @@
  *      of its threads; otherwise the end of their last slice would be missing.
  *   4. A new process of a foreigner is no target, whatever its id was before.
  */
-#include "record.h"
-
-#define MAX_PROCESSES 16384
-
-/* Every process that was a target, with the time at which it became one; processes that ended stay. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_PROCESSES);
-	__type(key, __u32);
-	__type(value, __u64);
-} processes SEC(".maps");
+#include "process.h"
 
 union any_event {
 	struct switch_event on_switch;
@@ -45,13 +35,6 @@ union any_event {
 
 /* Brings the layout of all events into this object's BTF, where layout_test.go reads it. */
 const union any_event *layout __attribute__((unused));
-
-inline_fn void become_target(__u8 *state, __u32 tgid, __u64 now)
-{
-	*state = TARGET;
-	if (bpf_map_update_elem(&processes, &tgid, &now, BPF_ANY))
-		count(COUNT_MAP_FULL_PROCESSES);
-}
 
 HOOK(sched_process_fork)
 int on_fork(args *ctx)

@@ -69,7 +69,7 @@ type hook struct {
 // that the kernel does not have are listed by Missing. Errors match ErrPermission, ErrNoBTF, ErrKernelTooOld or
 // ErrPidNamespace where one of these is the cause, and name the next step.
 func Load(opts Options) (*Recorder, error) {
-	units, err := chooseUnits(opts.Units, opts.Watch != nil)
+	units, err := chooseUnits(opts.Units, opts.Watch)
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +117,12 @@ func Load(opts Options) (*Recorder, error) {
 	return r, nil
 }
 
-func chooseUnits(names []string, watch bool) ([]unit, error) {
+func chooseUnits(names []string, watch *WatchOptions) ([]unit, error) {
 	units := []unit{processUnit}
-	if watch {
+	switch {
+	case watch.adopts():
+		units = []unit{watchUnit, processUnit}
+	case watch != nil:
 		units = append(units, watchUnit)
 	}
 	if names == nil {
@@ -132,7 +135,7 @@ func chooseUnits(names []string, watch bool) ([]unit, error) {
 		}
 		if !slices.ContainsFunc(units, func(u unit) bool { return u.name == name }) {
 			u := optionalUnits[i]
-			if watch {
+			if watch.measures() {
 				u.loadBTF, u.loadRaw = u.watchBTF, u.watchRaw
 			}
 			units = append(units, u)

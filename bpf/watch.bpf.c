@@ -9,13 +9,18 @@
  *      executes and that does not match is still announced; after that it is known only if user space has added it.
  *   3. A child of a known process is announced, and known, whether it matches or not.
  *   4. A process's end is announced once, by its last thread. Nothing of it is left here, whatever was missed.
+ *   5. With adopt, a process that comes to match by executing a program or by renaming itself is a target before it runs
+ *      on. User space, which hears of it later, may find that it is another one of that name, and removes it.
  */
-#include "record.h"
+#include "process.h"
 
-#define MAX_NAMES 16
+#define MAX_NAMES 32
 #define MAX_CGROUPS 32
 #define MAX_UIDS 64
 #define CGROUP_DEPTH 8
+
+/* The loader loads this unit before the unit process, so that the exec or the rename is the target's first event. */
+const volatile bool adopt = false;
 
 /* A name matches if it is equal to want in all bits of mask: those of its first bytes, with or without the NUL. */
 struct pattern {
@@ -133,6 +138,13 @@ inline_fn void announce(struct task_struct *p, __u8 what, bool match, const stru
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 }
 
+inline_fn void adopt_process(__u32 tgid)
+{
+	__u8 *state = adopt ? target_state(tgid) : NULL;
+	if (state && *state != TARGET)
+		become_target(state, tgid, bpf_ktime_get_boot_ns());
+}
+
 inline_fn bool is_kernel_thread(struct task_struct *p)
 {
 	return FIELD(p, flags) & PF_KTHREAD;
@@ -177,8 +189,10 @@ int on_exec_announce(args *ctx)
 	bool match = matches(p, &name) || file_matches((void *)ctx[2]);
 	if (!match && !is_announced(tgid))
 		return 0;
-	if (match)
+	if (match) {
 		know(tgid);
+		adopt_process(tgid);
+	}
 	announce(p, ANNOUNCE_EXEC, match, &name);
 	__u8 *state = target_state(tgid);
 	if (!match && (!state || *state == NOT_TARGET))
@@ -202,6 +216,8 @@ int on_rename_announce(args *ctx)
 	if (!match && !is_announced(tgid))
 		return 0;
 	know(tgid);
+	if (match)
+		adopt_process(tgid);
 	announce(task, ANNOUNCE_RENAME, match, &name);
 	return 0;
 }

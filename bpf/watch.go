@@ -27,14 +27,23 @@ type WatchOptions struct {
 	// of kernel memory, and 7 KB for the states of its threads: there is room for 64 times as many threads, at least
 	// 8192, and what finds none is counted as kernel_map_full_threads.
 	Processes int
+	// Adopt makes a process that matches a target by itself, at the moment at which it executes a program or renames
+	// itself, so that nothing after that is missing. Processes then have no limits and no histograms: units load as for
+	// recording alone. What the kernel can't tell apart (see Match) is for the caller to remove again.
+	Adopt bool
 }
+
+// measures reports whether units are loaded with limits and histograms.
+func (o *WatchOptions) measures() bool { return o != nil && !o.Adopt }
+
+func (o *WatchOptions) adopts() bool { return o != nil && o.Adopt }
 
 // Match says which processes are announced: those that have any of the names, or are in any of the cgroups, or belong
 // to any of the users. The kernel sees to it, so that nothing leaves it of any other process. Kernel threads are never
 // announced.
 type Match struct {
 	// Names are names of processes (/proc/PID/comm), or of executed files without their folder, links followed; a
-	// name's last * stands for any rest. At most 16. The kernel keeps 15 bytes of a name: of a longer one that begins
+	// name's last * stands for any rest. At most 32. The kernel keeps 15 bytes of a name: of a longer one that begins
 	// the same way it cannot tell, and announces both.
 	Names []string
 	// Cgroups are ids of cgroups of the version 2 hierarchy, the inodes of their folders. Those within them, up to 8

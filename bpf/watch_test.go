@@ -377,7 +377,7 @@ func TestWatchErrors(t *testing.T) {
 	for want, opts := range map[string]WatchOptions{
 		`without folder, or its beginning`: {Match: Match{Names: []string{"*"}}},
 		`named "/bin/sh"`:                  {Match: Match{Names: []string{"/bin/sh"}}},
-		"17 names: at most 16":             {Match: Match{Names: slices.Repeat([]string{"x"}, 17)}},
+		"33 names: at most 32":             {Match: Match{Names: slices.Repeat([]string{"x"}, 33)}},
 		"33 cgroups: at most 32":           {Match: Match{Cgroups: make([]uint64, 33)}},
 		"65 users: at most 64":             {Match: Match{Uids: make([]uint32, 65)}},
 		"watch -1 processes":               {Processes: -1},

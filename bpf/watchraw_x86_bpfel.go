@@ -19,7 +19,7 @@ type watchRawMatch struct {
 	Cgroups uint32
 	Uids    uint32
 	Pad     uint32
-	Name    [16]struct {
+	Name    [32]struct {
 		_    structs.HostLayout
 		Want struct {
 			_    structs.HostLayout
@@ -47,12 +47,14 @@ const (
 	watchRawMapCounters          = "counters"
 	watchRawMapEvents            = "events"
 	watchRawMapMatch             = "match"
+	watchRawMapProcesses         = "processes"
 	watchRawMapTargets           = "targets"
 	watchRawProgOnExecAnnounce   = "on_exec_announce"
 	watchRawProgOnExitAnnounce   = "on_exit_announce"
 	watchRawProgOnForkAnnounce   = "on_fork_announce"
 	watchRawProgOnFreeAnnounced  = "on_free_announced"
 	watchRawProgOnRenameAnnounce = "on_rename_announce"
+	watchRawVarAdopt             = "adopt"
 	watchRawVarWakeBytes         = "wake_bytes"
 )
 
@@ -113,6 +115,7 @@ type watchRawMapSpecs struct {
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
 	Events    *ebpf.MapSpec `ebpf:"events"`
 	Match     *ebpf.MapSpec `ebpf:"match"`
+	Processes *ebpf.MapSpec `ebpf:"processes"`
 	Targets   *ebpf.MapSpec `ebpf:"targets"`
 }
 
@@ -120,6 +123,7 @@ type watchRawMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type watchRawVariableSpecs struct {
+	Adopt     *ebpf.VariableSpec `ebpf:"adopt"`
 	WakeBytes *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
 
@@ -147,6 +151,7 @@ type watchRawMaps struct {
 	Counters  *ebpf.Map `ebpf:"counters"`
 	Events    *ebpf.Map `ebpf:"events"`
 	Match     *ebpf.Map `ebpf:"match"`
+	Processes *ebpf.Map `ebpf:"processes"`
 	Targets   *ebpf.Map `ebpf:"targets"`
 }
 
@@ -156,6 +161,7 @@ func (m *watchRawMaps) Close() error {
 		m.Counters,
 		m.Events,
 		m.Match,
+		m.Processes,
 		m.Targets,
 	)
 }
@@ -164,6 +170,7 @@ func (m *watchRawMaps) Close() error {
 //
 // It can be passed to loadWatchRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type watchRawVariables struct {
+	Adopt     *ebpf.Variable `ebpf:"adopt"`
 	WakeBytes *ebpf.Variable `ebpf:"wake_bytes"`
 }
 

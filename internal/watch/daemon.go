@@ -177,9 +177,9 @@ func (d *Daemon) openKernel() {
 func match(c *trigger.Config) (m bpf.Match) {
 	for _, p := range c.Programs {
 		switch {
-		case p.Name != "" && len(m.Names) < 16:
+		case p.Name != "" && len(m.Names) < 32:
 			m.Names = append(m.Names, kernelName(p.Name))
-		case p.Package != "" && len(m.Names) < 16:
+		case p.Package != "" && len(m.Names) < 32:
 			m.Names = append(m.Names, kernelName(tail15(p.Package)))
 		case p.Cgroup != "" && len(m.Cgroups) < 32:
 			if id := cgroupID(p.Cgroup); id != 0 {
