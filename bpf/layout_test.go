@@ -39,6 +39,11 @@ func TestLayout(t *testing.T) {
 		{"fsync_event", kevent.Fsync{}, []kevent.Kind{kevent.KindFsync}},
 		{"major_fault_event", kevent.MajorFault{}, []kevent.Kind{kevent.KindMajorFault}},
 		{"reclaim_event", kevent.Reclaim{}, []kevent.Kind{kevent.KindReclaim}},
+		{"syscall_wait_event", kevent.SyscallWait{}, []kevent.Kind{kevent.KindSyscallWait}},
+		{"futex_wake_event", kevent.FutexWake{}, []kevent.Kind{kevent.KindFutexWake}},
+		{"binder_transaction_event", kevent.BinderTransaction{}, []kevent.Kind{kevent.KindBinderTransaction}},
+		{"binder_received_event", kevent.BinderReceived{}, []kevent.Kind{kevent.KindBinderReceived}},
+		{"binder_done_event", kevent.BinderDone{}, []kevent.Kind{kevent.KindBinderDone}},
 		{"announce_event", kevent.Announce{}, []kevent.Kind{kevent.KindAnnounce}},
 		{"fired_event", kevent.Fired{}, []kevent.Kind{kevent.KindFired}},
 	} {
@@ -116,15 +121,25 @@ func TestCounterNames(t *testing.T) {
 	}
 }
 
-// TestNames compares the values and names of what announcements and limits are about.
+// TestNames compares the values and names of what announcements, waits and limits are about.
 func TestNames(t *testing.T) {
 	spec, err := btf.LoadSpecFromReader(bytes.NewReader(_ProcessBytes))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range cEnum(t, spec, "announcement") {
-		if want := "ANNOUNCE_" + strings.ToUpper(kevent.Announcement(v.Value).String()); v.Name != want {
-			t.Errorf("%s is %d in C, Go has %s there", v.Name, v.Value, want)
+	for _, e := range []struct {
+		enum, prefix string
+		name         func(uint64) string
+	}{
+		{"announcement", "ANNOUNCE_", func(v uint64) string { return kevent.Announcement(v).String() }},
+		{"wait_call", "WAIT_", func(v uint64) string { return kevent.WaitCall(v).String() }},
+		{"file_kind", "FILE_", func(v uint64) string { return kevent.FileKind(v).String() }},
+		{"wake_op", "WAKE_", func(v uint64) string { return kevent.WakeOp(v).String() }},
+	} {
+		for _, v := range cEnum(t, spec, e.enum) {
+			if want := e.prefix + strings.ToUpper(e.name(v.Value)); v.Name != want && !strings.HasSuffix(v.Name, "_MAX") {
+				t.Errorf("%s is %d in C, Go has %s there", v.Name, v.Value, want)
+			}
 		}
 	}
 	for _, v := range cEnum(t, spec, "limit") {

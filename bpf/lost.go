@@ -21,8 +21,13 @@ var counterNames = [...]string{
 	"kernel_ring_full_fsync",
 	"kernel_ring_full_major_fault",
 	"kernel_ring_full_reclaim",
+	"kernel_ring_full_syscall_wait",
+	"kernel_ring_full_futex_wake",
 	"kernel_ring_full_announce",
 	"kernel_ring_full_fired",
+	"kernel_ring_full_binder_transaction",
+	"kernel_ring_full_binder_received",
+	"kernel_ring_full_binder_done",
 	"kernel_map_full_targets",
 	"kernel_map_full_processes",
 	"kernel_map_full_bios",
@@ -33,6 +38,8 @@ var counterNames = [...]string{
 	"kernel_map_full_announced",
 	"kernel_map_full_threads",
 	"kernel_map_full_methods",
+	"kernel_map_full_syscalls",
+	"kernel_map_full_binder",
 }
 
 // missCounter is a program whose runs the kernel leaves out when the program is already running on that CPU.

@@ -25,12 +25,20 @@ union any_event {
 	struct fsync_event fsync;
 	struct major_fault_event major_fault;
 	struct reclaim_event reclaim;
+	struct syscall_wait_event syscall_wait;
+	struct futex_wake_event futex_wake;
+	struct binder_transaction_event binder_transaction;
+	struct binder_received_event binder_received;
+	struct binder_done_event binder_done;
 	struct announce_event announce;
 	struct fired_event fired;
 	enum event_kind kind;
 	enum counter counter;
 	enum announcement announcement;
 	enum limit limit;
+	enum wait_call wait_call;
+	enum file_kind file_kind;
+	enum wake_op wake_op;
 };
 
 /* Brings the layout of all events into this object's BTF, where layout_test.go reads it. */

@@ -16,43 +16,53 @@ var ErrUnknownKind = errors.New("kernel event of unknown kind")
 
 // Sizes of the bodies in bytes; bpf/layout_test.go compares the structs with the C side.
 const (
-	switchSize     = 40
-	wakingSize     = 40
-	forkSize       = 32
-	execSize       = 24
-	exitSize       = 8
-	renameSize     = 24
-	migrateSize    = 8
-	freqSize       = 8
-	rqSize         = 48
-	fsyncSize      = 24
-	majorFaultSize = 24
-	reclaimSize    = 16
-	announceSize   = 40
-	firedSize      = 32
-	lostSize       = 48
+	switchSize            = 40
+	wakingSize            = 40
+	forkSize              = 32
+	execSize              = 24
+	exitSize              = 8
+	renameSize            = 24
+	migrateSize           = 8
+	freqSize              = 8
+	rqSize                = 48
+	fsyncSize             = 24
+	majorFaultSize        = 24
+	reclaimSize           = 16
+	syscallWaitSize       = 48
+	futexWakeSize         = 40
+	announceSize          = 40
+	firedSize             = 32
+	binderTransactionSize = 40
+	binderReceivedSize    = 8
+	binderDoneSize        = 8
+	lostSize              = 48
 )
 
 // MaxSize is the size of the largest event, header included.
 const MaxSize = HeaderSize + rqSize
 
 var bodySizes = [256]uint8{
-	KindSwitch:     switchSize,
-	KindWaking:     wakingSize,
-	KindFork:       forkSize,
-	KindExec:       execSize,
-	KindExit:       exitSize,
-	KindRename:     renameSize,
-	KindMigrate:    migrateSize,
-	KindFreq:       freqSize,
-	KindRqIssue:    rqSize,
-	KindRqComplete: rqSize,
-	KindFsync:      fsyncSize,
-	KindMajorFault: majorFaultSize,
-	KindReclaim:    reclaimSize,
-	KindAnnounce:   announceSize,
-	KindFired:      firedSize,
-	KindLost:       lostSize,
+	KindSwitch:            switchSize,
+	KindWaking:            wakingSize,
+	KindFork:              forkSize,
+	KindExec:              execSize,
+	KindExit:              exitSize,
+	KindRename:            renameSize,
+	KindMigrate:           migrateSize,
+	KindFreq:              freqSize,
+	KindRqIssue:           rqSize,
+	KindRqComplete:        rqSize,
+	KindFsync:             fsyncSize,
+	KindMajorFault:        majorFaultSize,
+	KindReclaim:           reclaimSize,
+	KindSyscallWait:       syscallWaitSize,
+	KindFutexWake:         futexWakeSize,
+	KindAnnounce:          announceSize,
+	KindFired:             firedSize,
+	KindBinderTransaction: binderTransactionSize,
+	KindBinderReceived:    binderReceivedSize,
+	KindBinderDone:        binderDoneSize,
+	KindLost:              lostSize,
 }
 
 // Size returns the size in bytes of an event of this kind, header included, or 0 if the kind is unknown.

@@ -24,9 +24,15 @@ const (
 	KindFsync      Kind = 18 // an fsync-family call returned; the header's time is its end
 	KindMajorFault Kind = 19 // a major page fault ended; the header's time is its end
 	KindReclaim    Kind = 20 // direct reclaim ended; the header's time is its end
-	KindAnnounce   Kind = 24 // a process that matches, or is known, began, changed or ended
-	KindFired      Kind = 25 // a process went over one of its limits
-	KindLost       Kind = 32 // the recorder noticed that something was lost; not from the kernel
+	// The wait unit's; waits.go has their bodies.
+	KindSyscallWait       Kind = 21 // a system call in which the thread slept returned; the header's time is its end
+	KindFutexWake         Kind = 22 // a futex call that woke somebody returned
+	KindAnnounce          Kind = 24 // a process that matches, or is known, began, changed or ended
+	KindFired             Kind = 25 // a process went over one of its limits
+	KindBinderTransaction Kind = 26 // a binder transaction or reply was sent
+	KindBinderReceived    Kind = 27 // a thread received one
+	KindBinderDone        Kind = 28 // a thread that had received a transaction asked for work again, without a reply
+	KindLost              Kind = 32 // the recorder noticed that something was lost; not from the kernel
 )
 
 // HeaderSize is the length of Header in bytes.
@@ -49,8 +55,15 @@ const (
 	// FlagPrevTarget and FlagNextTarget, on KindSwitch: the outgoing or incoming thread belongs to a traced process.
 	FlagPrevTarget uint8 = 1 << 1
 	FlagNextTarget uint8 = 1 << 2
+	// FlagPrevServer and FlagNextServer, on KindSwitch: the outgoing or incoming thread belongs to no traced process, but
+	// works for a binder transaction of one: it was woken for it, or received it, and has not answered yet.
+	FlagPrevServer uint8 = 1 << 4
+	FlagNextServer uint8 = 1 << 5
 	// FlagNew, on KindWaking: the thread's first wake-up after its creation.
 	FlagNew uint8 = 1 << 0
+	// FlagServer, on KindWaking: the woken thread belongs to no traced process, but works for a binder transaction of one,
+	// or is woken to.
+	FlagServer uint8 = 1 << 1
 	// FlagThread, on KindFork: a thread of the same process, not a process.
 	FlagThread uint8 = 1 << 0
 	// FlagIndirect, on KindRqIssue: issued by a kernel thread while a traced thread was within an fsync-family call;
@@ -58,14 +71,16 @@ const (
 	FlagIndirect uint8 = 1 << 0
 	// FlagMatch, on KindAnnounce: the process is one of those that were asked for, as it is now.
 	FlagMatch uint8 = 1 << 0
+	// FlagCompat, on KindSyscallWait and KindFutexWake: a call of a 32-bit program on a 64-bit kernel.
+	FlagCompat uint8 = 1 << 0
 	// FlagIOWait, on KindSwitch: the outgoing thread waits for I/O (task_struct.in_iowait).
 	FlagIOWait uint8 = 1 << 3
 )
 
 // Switch is KindSwitch's body; Header.Tid is the outgoing thread.
 //
-// A switch with neither FlagPrevTarget nor FlagNextTarget only ends the slice of a foreign thread that had followed a
-// traced one on this CPU: its NextTid, NextTgid, NextPrio and NextComm are 0 and mean "not told", not the idle task.
+// A switch with no flag of a target or server only ends the slice of a foreign thread that had followed such a
+// thread on this CPU: its NextTid, NextTgid, NextPrio and NextComm are 0 and mean "not told", not the idle task.
 type Switch struct {
 	PrevTgid uint32
 	// PrevState is task_struct.__state as the scheduler saw it, 0 if the thread was preempted: TASK_* of

@@ -126,6 +126,69 @@ var sample = []struct {
 		`reclaim tid=101 tgid=100 ns=345 pages=37`,
 	},
 	{
+		KindSwitch, FlagPrevServer | FlagNextServer,
+		Switch{100, StateSleeping, 120, 7, 8, 120, comm("Binder:8_1")},
+		func(b []byte, h Header, e any) []byte { return AppendSwitch(b, h, e.(Switch)) },
+		func(b []byte) any { return DecodeSwitch(b) },
+		`switch tid=101 tgid=100 state=S prio=120 server -> tid=7 tgid=8 prio=120 comm="Binder:8_1" server`,
+	},
+	{
+		KindWaking, FlagServer,
+		Waking{WakerTid: 1, WakerTgid: 2, TargetCPU: 5, Prio: 120, Comm: comm("Binder:8_1"), Tgid: 8},
+		func(b []byte, h Header, e any) []byte { return AppendWaking(b, h, e.(Waking)) },
+		func(b []byte) any { return DecodeWaking(b) },
+		`waking tid=101 tgid=8 comm="Binder:8_1" prio=120 cpu=5 waker=2/1 server`,
+	},
+	{
+		KindSyscallWait, 0,
+		SyscallWait{StartNs: 12_000_000_045, Object: 0x7f0012345678, Key: 0xabc, Ret: -110, Tgid: 100, FD: -1, Switches: 2, Nr: 202, Call: WaitFutexWait},
+		func(b []byte, h Header, e any) []byte { return AppendSyscallWait(b, h, e.(SyscallWait)) },
+		func(b []byte) any { return DecodeSyscallWait(b) },
+		`syscall_wait tid=101 tgid=100 call=futex_wait nr=202 address=0x7f0012345678 key=0xabc ns=300 switches=2 ret=-110`,
+	},
+	{
+		KindSyscallWait, FlagCompat,
+		SyscallWait{StartNs: 0, Object: 4711, Ret: 1, Tgid: 100, FD: 5, Switches: 0, Nr: 3, Call: WaitRead, File: FilePipe},
+		func(b []byte, h Header, e any) []byte { return AppendSyscallWait(b, h, e.(SyscallWait)) },
+		func(b []byte) any { return DecodeSyscallWait(b) },
+		`syscall_wait tid=101 tgid=100 call=read nr=3 compat fd=5 file=pipe object=4711 ns=0 switches=0 ret=1`,
+	},
+	{
+		KindFutexWake, 0,
+		FutexWake{StartNs: 12_000_000_045, Address: 0x7f0012345678, Key: 0xabc, Tgid: 100, Woken: 3, Op: WakeFutexRequeue},
+		func(b []byte, h Header, e any) []byte { return AppendFutexWake(b, h, e.(FutexWake)) },
+		func(b []byte) any { return DecodeFutexWake(b) },
+		`futex_wake tid=101 tgid=100 op=futex_requeue address=0x7f0012345678 key=0xabc woken=3 ns=300`,
+	},
+	{
+		KindBinderTransaction, 0,
+		BinderTransaction{DebugID: 17, Tgid: 100, ToTgid: 412, ToTid: 0, Code: 3, Flags: 0x11, Node: 5},
+		func(b []byte, h Header, e any) []byte { return AppendBinderTransaction(b, h, e.(BinderTransaction)) },
+		func(b []byte) any { return DecodeBinderTransaction(b) },
+		`binder_transaction tid=101 tgid=100 id=17 to=412/0 code=3 flags=0x11 node=5 one-way`,
+	},
+	{
+		KindBinderTransaction, 0,
+		BinderTransaction{DebugID: 18, Tgid: 412, ToTgid: 100, ToTid: 101, InReplyTo: 16, Reply: 1},
+		func(b []byte, h Header, e any) []byte { return AppendBinderTransaction(b, h, e.(BinderTransaction)) },
+		func(b []byte) any { return DecodeBinderTransaction(b) },
+		`binder_transaction tid=101 tgid=412 id=18 to=100/101 code=0 flags=0x0 node=0 reply to=16`,
+	},
+	{
+		KindBinderReceived, 0,
+		BinderReceived{DebugID: 17, Tgid: 412},
+		func(b []byte, h Header, e any) []byte { return AppendBinderReceived(b, h, e.(BinderReceived)) },
+		func(b []byte) any { return DecodeBinderReceived(b) },
+		`binder_received tid=101 tgid=412 id=17`,
+	},
+	{
+		KindBinderDone, 0,
+		BinderDone{DebugID: 17, Tgid: 412},
+		func(b []byte, h Header, e any) []byte { return AppendBinderDone(b, h, e.(BinderDone)) },
+		func(b []byte) any { return DecodeBinderDone(b) },
+		`binder_done tid=101 tgid=412 id=17`,
+	},
+	{
 		KindAnnounce, FlagMatch,
 		Announce{Cgroup: 1 << 33, Tgid: 100, ParentTgid: 99, UID: 10107, What: AnnounceRename, Comm: comm("com.example")},
 		func(b []byte, h Header, e any) []byte { return AppendAnnounce(b, h, e.(Announce)) },
@@ -156,7 +219,7 @@ var sample = []struct {
 }
 
 // padding is left out: encoders write 0 there.
-var noPadding = cmpopts.IgnoreUnexported(Waking{}, Fork{}, Exit{}, Rename{}, Rq{}, MajorFault{}, Announce{}, Fired{})
+var noPadding = cmpopts.IgnoreUnexported(Waking{}, Fork{}, Exit{}, Rename{}, Rq{}, MajorFault{}, Announce{}, Fired{}, FutexWake{}, BinderTransaction{})
 
 func TestRoundTrip(t *testing.T) {
 	seen := map[Kind]bool{}

@@ -7,22 +7,27 @@ import (
 )
 
 var kindNames = map[Kind]string{
-	KindSwitch:     "switch",
-	KindWaking:     "waking",
-	KindFork:       "fork",
-	KindExec:       "exec",
-	KindExit:       "exit",
-	KindRename:     "rename",
-	KindMigrate:    "migrate",
-	KindFreq:       "freq",
-	KindRqIssue:    "rq_issue",
-	KindRqComplete: "rq_complete",
-	KindFsync:      "fsync",
-	KindMajorFault: "major_fault",
-	KindReclaim:    "reclaim",
-	KindAnnounce:   "announce",
-	KindFired:      "fired",
-	KindLost:       "lost",
+	KindSwitch:            "switch",
+	KindWaking:            "waking",
+	KindFork:              "fork",
+	KindExec:              "exec",
+	KindExit:              "exit",
+	KindRename:            "rename",
+	KindMigrate:           "migrate",
+	KindFreq:              "freq",
+	KindRqIssue:           "rq_issue",
+	KindRqComplete:        "rq_complete",
+	KindFsync:             "fsync",
+	KindMajorFault:        "major_fault",
+	KindReclaim:           "reclaim",
+	KindSyscallWait:       "syscall_wait",
+	KindFutexWake:         "futex_wake",
+	KindAnnounce:          "announce",
+	KindFired:             "fired",
+	KindBinderTransaction: "binder_transaction",
+	KindBinderReceived:    "binder_received",
+	KindBinderDone:        "binder_done",
+	KindLost:              "lost",
 }
 
 // String returns the kind's name, as dumps and loss counters spell it.
@@ -136,6 +141,7 @@ func AppendText(b []byte, h Header, body []byte) []byte {
 		e := DecodeWaking(body)
 		b = fmt.Appendf(b, " tgid=%d comm=%q prio=%d cpu=%d waker=%d/%d",
 			e.Tgid, Comm(&e.Comm), e.Prio, e.TargetCPU, e.WakerTgid, e.WakerTid)
+		b = appendFlag(b, h, FlagServer, " server")
 		return appendFlag(b, h, FlagNew, " new")
 	case KindFork:
 		e := DecodeFork(body)
@@ -166,6 +172,18 @@ func AppendText(b []byte, h Header, body []byte) []byte {
 	case KindReclaim:
 		e := DecodeReclaim(body)
 		return fmt.Appendf(b, " tgid=%d ns=%d pages=%d", e.Tgid, since(h.Time, e.StartNs), e.Reclaimed)
+	case KindSyscallWait:
+		return appendSyscallWaitText(b, h, DecodeSyscallWait(body))
+	case KindFutexWake:
+		return appendFutexWakeText(b, h, DecodeFutexWake(body))
+	case KindBinderTransaction:
+		return appendBinderText(b, DecodeBinderTransaction(body))
+	case KindBinderReceived:
+		e := DecodeBinderReceived(body)
+		return fmt.Appendf(b, " tgid=%d id=%d", e.Tgid, e.DebugID)
+	case KindBinderDone:
+		e := DecodeBinderDone(body)
+		return fmt.Appendf(b, " tgid=%d id=%d", e.Tgid, e.DebugID)
 	case KindAnnounce:
 		e := DecodeAnnounce(body)
 		b = fmt.Appendf(b, " what=%s tgid=%d parent=%d uid=%d cgroup=%d comm=%q", e.What, e.Tgid, e.ParentTgid, e.UID, e.Cgroup, Comm(&e.Comm))
@@ -191,10 +209,12 @@ func appendSwitchText(b []byte, h Header, e Switch) []byte {
 	b = fmt.Appendf(b, " tgid=%d state=%s prio=%d", e.PrevTgid, StateName(e.PrevState), e.PrevPrio)
 	b = appendFlag(b, h, FlagPreempted, " preempted")
 	b = appendFlag(b, h, FlagIOWait, " iowait")
-	if h.Flags&(FlagPrevTarget|FlagNextTarget) == 0 {
+	b = appendFlag(b, h, FlagPrevServer, " server")
+	if h.Flags&(FlagPrevTarget|FlagNextTarget|FlagPrevServer|FlagNextServer) == 0 {
 		return append(b, " -> ?"...)
 	}
-	return fmt.Appendf(b, " -> tid=%d tgid=%d prio=%d comm=%q", e.NextTid, e.NextTgid, e.NextPrio, Comm(&e.NextComm))
+	b = fmt.Appendf(b, " -> tid=%d tgid=%d prio=%d comm=%q", e.NextTid, e.NextTgid, e.NextPrio, Comm(&e.NextComm))
+	return appendFlag(b, h, FlagNextServer, " server")
 }
 
 func appendRqText(b []byte, h Header, e Rq) []byte {
