@@ -45,16 +45,6 @@ func (s *System) number(name string) uint64 {
 	return n
 }
 
-// field is the value of the first line "name : value" of a text.
-func field(text, name string) string {
-	for line := range strings.Lines(text) {
-		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == name {
-			return strings.TrimSpace(v)
-		}
-	}
-	return ""
-}
-
 // Describe says what the machine is. Root and PMU are for the caller to fill in: they are about what the user may do.
 func (s *System) Describe() result.Machine {
 	info := s.text("proc/cpuinfo")

@@ -3,7 +3,6 @@ package machine
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -157,17 +156,6 @@ func TestWatch(t *testing.T) {
 	}
 	if c := system("amd64", nil).Watch().Read(0); c != (Condition{}) {
 		t.Errorf("of nothing: %+v", c)
-	}
-}
-
-func TestParseCPUs(t *testing.T) {
-	if l, err := ParseCPUs("0-2,7,1\n"); err != nil || !slices.Equal(l, []int{0, 1, 2, 7}) {
-		t.Errorf("%v %v", l, err)
-	}
-	for _, bad := range []string{"", "a", "3-1", "-1", "1,", "0-99999999"} {
-		if l, err := ParseCPUs(bad); err == nil {
-			t.Errorf("%q is %v", bad, l)
-		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"braid/control"
 	"braid/internal/capture"
 	"braid/internal/counter"
+	"braid/internal/cpus"
 	"braid/internal/tracefile"
 
 	"golang.org/x/sys/unix"
@@ -365,7 +366,7 @@ func (r *recording) describeMachine() {
 	host, _ := os.Hostname()
 	r.meta = tracefile.Meta{Braid: r.o.Version, Command: r.o.Command, Kernel: unix.ByteSliceToString(u.Release[:]),
 		Machine: unix.ByteSliceToString(u.Machine[:]), Arch: goruntime.GOARCH, Host: host, CPUs: goruntime.NumCPU(),
-		Start: instant(), Options: r.o.Flags, Pid: r.o.Pid}
+		Processors: cpus.Read(os.DirFS("/")), Start: instant(), Options: r.o.Flags, Pid: r.o.Pid}
 }
 
 func instant() tracefile.Instant {

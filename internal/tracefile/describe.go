@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"braid/internal/cpus"
 )
 
 // The sections in JSON are small and descriptive. Fields that a reader does not know are ignored, and fields that
@@ -14,13 +16,17 @@ const maxJSON = 64 << 20
 
 // Meta is the meta section: what was recorded, where and how. A file has one.
 type Meta struct {
-	Braid   string            `json:"braid"`             // version of the braid that recorded
-	Command []string          `json:"command,omitempty"` // the traced command; empty if it ran already
-	Kernel  string            `json:"kernel"`            // uname -r
-	Machine string            `json:"machine"`           // uname -m
-	Arch    string            `json:"arch"`              // the target's, as in GOARCH
-	Host    string            `json:"host,omitempty"`
-	CPUs    int               `json:"cpus,omitempty"`
+	Braid   string   `json:"braid"`             // version of the braid that recorded
+	Command []string `json:"command,omitempty"` // the traced command; empty if it ran already
+	Kernel  string   `json:"kernel"`            // uname -r
+	Machine string   `json:"machine"`           // uname -m
+	Arch    string   `json:"arch"`              // the target's, as in GOARCH
+	Host    string   `json:"host,omitempty"`
+	CPUs    int      `json:"cpus,omitempty"`
+	// Processors are the machine's, as they were when recording began. KHz is 0 where the frequency at the beginning of
+	// the trace is not known.
+	Processors []cpus.CPU `json:"processors,omitempty"`
+
 	Start   Instant           `json:"start"`
 	End     Instant           `json:"end"`
 	Options map[string]string `json:"options,omitempty"` // flag name to value, of those that were given

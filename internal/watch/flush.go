@@ -10,6 +10,7 @@ import (
 	"braid/control"
 	"braid/internal/capture"
 	"braid/internal/counter"
+	"braid/internal/cpus"
 	"braid/internal/ctl"
 	"braid/internal/retain"
 	"braid/internal/tracefile"
@@ -179,7 +180,11 @@ func (j *job) writeRest(w *tracefile.Writer, version string, notes []string, ker
 	unix.Uname(&u)
 	host, _ := os.Hostname()
 	meta := &tracefile.Meta{Braid: version, Kernel: unix.ByteSliceToString(u.Release[:]), Machine: unix.ByteSliceToString(u.Machine[:]),
-		Arch: goruntime.GOARCH, Host: host, CPUs: goruntime.NumCPU(), Start: j.start, End: j.end, Pid: j.target.PID, Notes: notes, Trigger: &j.trigger}
+		Arch: goruntime.GOARCH, Host: host, CPUs: goruntime.NumCPU(), Start: j.start, End: j.end, Pid: j.target.PID, Notes: notes, Trigger: &j.trigger,
+		Processors: cpus.Read(os.DirFS("/"))}
+	for i := range meta.Processors {
+		meta.Processors[i].KHz = 0 // what was read is that of the end
+	}
 	if kernelEvents == 0 && len(j.hooks) == 0 {
 		meta.Notes = append(meta.Notes, "no kernel events: braid watch ran without its kernel side, or nothing happened")
 	}
