@@ -23,7 +23,7 @@ import (
 func init() {
 	arm.Register(&arm.Arm{
 		Name: "bpftrace", Title: "bpftrace, count", Group: result.GroupExternal, Order: 40, Points: 2,
-		Workloads: []string{workload.Listing, workload.Matrix},
+		Workloads: nested,
 		Check: func(_ context.Context, env *arm.Env) error {
 			if err := missing(need{"bpftrace", "bpftrace"}); err != nil {
 				return err

@@ -19,7 +19,7 @@ func init() {
 		traced := i == 1
 		a := &arm.Arm{
 			Name: "jvm-baseline", Title: title, Group: result.GroupExternal, Order: 60 + i,
-			Workloads: []string{workload.Listing},
+			Workloads: []string{workload.Listing, workload.Call},
 			Check: func(context.Context, *arm.Env) error {
 				_, err := javaHome()
 				return err

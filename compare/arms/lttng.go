@@ -23,7 +23,7 @@ import (
 func init() {
 	arm.Register(&arm.Arm{
 		Name: "lttng", Title: "LTTng-UST", Group: result.GroupExternal, Order: 30, Points: 2,
-		Workloads: []string{workload.Listing, workload.Matrix},
+		Workloads: nested,
 		Check:     checkLTTng,
 		Open: func(ctx context.Context, env *arm.Env, w arm.Work) (arm.Session, error) {
 			return open(ctx, env, w, "lttng", 1_000_000, func(dir string) (filer, map[string]string, error) {

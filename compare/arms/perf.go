@@ -26,7 +26,7 @@ func init() {
 	} {
 		arm.Register(&arm.Arm{
 			Name: "perf-" + p.mode, Title: p.title, Group: result.GroupExternal, Order: p.order, Points: 2,
-			Workloads: []string{workload.Listing, workload.Matrix},
+			Workloads: nested,
 			Check: func(ctx context.Context, env *arm.Env) error {
 				if err := missing(need{"perf", "linux-perf"}); err != nil {
 					return err

@@ -8,9 +8,10 @@ import (
 	"braid/compare/workload"
 )
 
-// Workloads that have all variants, and those that a user's command does without.
+// Workloads whose calls do nothing else, those that have all variants, and those that a user's command does without.
 var (
-	called     = []string{workload.Listing, workload.Matrix, workload.Schedule, workload.IO}
+	nested     = []string{workload.Listing, workload.Call, workload.Matrix}
+	called     = []string{workload.Listing, workload.Call, workload.Matrix, workload.Schedule, workload.IO}
 	withWhole  = append([]string{workload.Startup}, called...)
 	everywhere = append([]string{workload.Command}, withWhole...)
 )

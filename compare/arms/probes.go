@@ -47,7 +47,7 @@ func init() {
 					name = fmt.Sprintf("%s-%s", k.kind, mode)
 				}
 				a := probeArm{kind: k.kind, record: record, variant: v}
-				workloads := []string{workload.Listing}
+				workloads := []string{workload.Listing, workload.Call}
 				if slices.Contains(matrix, name) {
 					workloads = append(workloads, workload.Matrix)
 				}

@@ -56,6 +56,9 @@ func TestProbesRecordExactly(t *testing.T) {
 			continue
 		}
 		for j, w := range a.Workloads {
+			if w == workload.Call && i > 1 {
+				continue // it calls the same functions as listing
+			}
 			testProbe(t, env, a, arm.Work{Workload: w, CPU: 0, Aligns: []int{0, 48}}, (i+j)%2, classes)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"braid/compare/arm"
 	"braid/compare/result"
@@ -74,10 +75,10 @@ func (s *stubbed) ready(w arm.Work) error {
 			err = &arm.Unavailable{Why: "the command has no stubs", Next: "build it with braid cc"}
 		}
 		return err
-	case w.Workload == workload.Listing, w.Workload == workload.Matrix:
-		r := workload.Request{Parameter: 16, Calls: int64(s.ring/(2*inline.SlotSize)) + unit}
-		if w.Workload == workload.Listing {
-			r.Parameter = 0
+	case slices.Contains(nested, w.Workload):
+		r := workload.Request{Calls: int64(s.ring/(2*inline.SlotSize)) + unit}
+		if w.Workload == workload.Matrix {
+			r.Parameter = 16
 		}
 		if len(w.Aligns) > 0 {
 			r.Align = w.Aligns[0]

@@ -18,7 +18,7 @@ import (
 func init() {
 	arm.Register(&arm.Arm{
 		Name: "uftrace", Title: "uftrace", Group: result.GroupExternal, Order: 10, Points: 2,
-		Workloads: []string{workload.Listing, workload.Matrix},
+		Workloads: nested,
 		Check: func(context.Context, *arm.Env) error {
 			return missing(need{"uftrace", "uftrace"}, need{"gcc", "gcc"})
 		},

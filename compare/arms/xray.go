@@ -29,7 +29,7 @@ func init() {
 	} {
 		arm.Register(&arm.Arm{
 			Name: "xray-" + x.mode, Title: x.title, Group: result.GroupExternal, Order: x.order, Points: 2,
-			Workloads: []string{workload.Listing, workload.Matrix},
+			Workloads: nested,
 			Check:     checkXRay,
 			Open: func(ctx context.Context, env *arm.Env, w arm.Work) (arm.Session, error) {
 				return open(ctx, env, w, "xray-"+x.mode, x.most, func(dir string) (filer, map[string]string, error) {

@@ -56,6 +56,7 @@ func Loads(quick bool) []Load {
 	}
 	return []Load{
 		listing,
+		{Name: workload.Call, Parameters: []int64{0}, Aligns: workload.Aligns()[:1], Sample: 4 * time.Millisecond, MinCalls: 500, Rounds: 1, Weight: 1},
 		{Name: workload.Matrix, Parameters: []int64{16, 32, 64, 128, 256, 512, 1024, 2048}, Aligns: workload.Aligns()[:1],
 			Sample: 10 * time.Millisecond, MinCalls: 500, Rounds: 1, Weight: 2, SameCalls: true},
 		{Name: workload.Startup, Parameters: []int64{0}, Aligns: []int{0}, Rounds: 1, Weight: 2},

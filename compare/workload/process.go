@@ -128,8 +128,11 @@ func (p *Process) aligns() []int {
 	return Aligns()
 }
 
-// Function returns the symbol of the function that a workload traces, in a variant at an alignment.
+// Function returns the symbol of the function that a workload traces, in a variant at an alignment. Call has Listing's.
 func Function(workload string, v Variant, align int) string {
+	if workload == Call {
+		workload = Listing
+	}
 	return fmt.Sprintf("%s_%s_%d", workload, v, align)
 }
 

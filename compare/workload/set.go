@@ -83,7 +83,7 @@ func (s *Set) driver() string { return filepath.Join(s.dir, "workload") }
 // Has reports whether a workload exists in a variant.
 func Has(workload string, v Variant) bool {
 	switch workload {
-	case Listing, Matrix, Schedule, IO:
+	case Listing, Call, Matrix, Schedule, IO:
 		return slices.Contains([]Variant{Plain, Stub, Clock, Handler, GetTime, USDT, Nop5, Push, Other}, v)
 	case Startup:
 		return slices.Contains([]Variant{Plain, Stub, Handler}, v)

@@ -12,6 +12,7 @@ package workload
 // Names of workloads.
 const (
 	Listing  = "listing"  // Hubble (OSDI '22), Listing 1: ten nested calls with some work in each; Parameter is the work
+	Call     = "call"     // Listing's function without nesting, in a loop: what micro-benchmarks of tracers do; Parameter is the work
 	Matrix   = "matrix"   // Hubble section 8.2: matrix multiplication in tiles, a call for each step; Parameter is the tile's side
 	Startup  = "startup"  // a real program from its start to its end
 	Schedule = "schedule" // two threads that wake each other: for the kernel side
@@ -37,7 +38,7 @@ const (
 
 // Request is one measurement.
 type Request struct {
-	Parameter int64 // Listing: work, 0 to 1000000; Matrix: side of a tile, a divisor of 2048; IO: bytes of a write, 0 for 512
+	Parameter int64 // Listing, Call: work, 0 to 1000000; Matrix: side of a tile, a divisor of 2048; IO: bytes of a write, 0 for 512
 	Align     int
 	// Calls are those of the traced function, roughly: workloads round up to what they can do, Startup to whole processes.
 	// For Command they are its processes.

@@ -14,7 +14,7 @@ import (
 var emulators = map[string][]string{"amd64": nil, "arm64": {"qemu-aarch64"}, "arm": {"qemu-arm"}}
 
 // emulated are the variants that are tried under emulators: these take a second to make a process's area.
-var emulated = map[string][]Variant{Listing: {Clock, GetTime}, Matrix: {Plain}, Schedule: {Handler}, IO: {Push}}
+var emulated = map[string][]Variant{Listing: {Clock, GetTime}, Call: {Handler}, Matrix: {Plain}, Schedule: {Handler}, IO: {Push}}
 
 var variants = []Variant{Plain, Stub, Clock, Handler, GetTime, USDT, Nop5, Push, Other}
 
@@ -53,18 +53,20 @@ func TestCalls(t *testing.T) {
 	each(t, func(t *testing.T, s *Set, wrap []string) {
 		for name, requests := range map[string][]Request{
 			Listing:  {{Calls: 1009}, {Parameter: 10, Calls: 20, Align: 48}},
+			Call:     {{Calls: 1009}, {Parameter: 10, Calls: 21, Align: 48}},
 			Matrix:   {{Parameter: 16, Calls: 1009, Align: 32}, {Parameter: 2048, Calls: 1, Skip: 4096}},
 			Schedule: {{Calls: 11, Align: 16}, {Calls: 2}},
 			IO:       {{Calls: 2}, {Parameter: 65536, Calls: 1, Align: 32}},
 		} {
 			wants := map[string][]Reply{
 				Listing:  {{Calls: 1010}, {Calls: 20}},
+				Call:     {{Calls: 1009}, {Calls: 21}},
 				Matrix:   {{Calls: 1024, Bytes: 8 * 1024}, {Calls: 2048, Bytes: 8 * 2048}},
 				Schedule: {{Calls: 12}, {Calls: 2}},
 				IO:       {{Calls: 2, Bytes: 1024}, {Calls: 1, Bytes: 65536}},
 			}[name]
 			for _, v := range variants {
-				if v == Clock && name == Listing && slices.Equal(wrap, emulators["arm"]) {
+				if v == Clock && (name == Listing || name == Call) && slices.Equal(wrap, emulators["arm"]) {
 					// This emulator has no counter, and the program finds that out.
 					if p, err := s.Start(t.Context(), Start{Workload: name, Variant: v, Wrap: wrap}); err == nil || !strings.Contains(err.Error(), "counter") {
 						t.Errorf("%s %s: %v", name, v, err)
@@ -252,7 +254,7 @@ func TestSource(t *testing.T) {
 		if out, err := exec.Command(cc, append(args, "-lpthread")...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", cc, err, out)
 		}
-		for _, w := range []string{Listing, Schedule, IO} {
+		for _, w := range []string{Listing, Call, Schedule, IO} {
 			p := start(t, s, Start{Workload: w, Path: bin})
 			for _, align := range Aligns() {
 				r, err := p.Run(Request{Align: align, Calls: 10})

@@ -2,9 +2,8 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 
-/** The workload "listing" in Java: it answers the same requests as the programs in C. Its natives are in jvmti.c. */
+/** The workloads "listing" and "call" in Java: it answers the same requests as the programs in C. Its natives are in jvmti.c. */
 final class Listing {
-	private static final int DEPTH = 10;
 	private static volatile long sink;
 
 	/** Pins this thread to a processor, if that is not negative; returns the process's id. */
@@ -30,30 +29,31 @@ final class Listing {
 		return sum;
 	}
 
-	private static void calls(long outer, int work) {
+	private static void calls(long outer, int depth, int work) {
 		long sum = 1;
 		for (long i = 0; i < outer; i++)
-			sum = call(DEPTH, work, sum);
+			sum = call(depth, work, sum);
 		sink = sum;
 	}
 
 	/** Arguments: workload, variant, processor. */
 	public static void main(String[] args) throws IOException {
+		int depth = args[0].equals("call") ? 1 : 10;
 		System.load(System.getProperty("library"));
 		System.out.println("workload: ready " + pin(Integer.parseInt(args[2])));
 		BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
 		for (String line; (line = in.readLine()) != null;) {
 			String[] f = line.split(" "); // run PARAMETER ALIGN CALLS
 			int work = Integer.parseInt(f[1]);
-			long outer = (Long.parseLong(f[3]) + DEPTH - 1) / DEPTH;
+			long outer = (Long.parseLong(f[3]) + depth - 1) / depth;
 			trace(true);
 			long cpu = cpu();
 			long wall = System.nanoTime();
-			calls(outer, work);
+			calls(outer, depth, work);
 			wall = System.nanoTime() - wall;
 			cpu = cpu() - cpu;
 			trace(false);
-			System.out.println("workload: done " + outer * DEPTH + " " + wall + " " + cpu + " 0 0 " + recorded());
+			System.out.println("workload: done " + outer * depth + " " + wall + " " + cpu + " 0 0 " + recorded());
 		}
 	}
 }

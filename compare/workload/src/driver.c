@@ -19,7 +19,6 @@
 #include <sys/personality.h>
 #include <time.h>
 
-#define DEPTH 10
 #define SIDE 2048L
 #define FILE_SIZE (1 << 20)
 #define BLOCK_MAX 65536
@@ -64,17 +63,18 @@ static int cache_misses(void)
 #define MISSES_RESET 0x2403
 
 static volatile int64_t sink;
+static int depth = 10; /* of listing's calls; 1 for the workload "call" */
 
 static void listing(const struct traced *t, const struct request *r, struct reply *a)
 {
 	listing_fn *f = t->listing;
-	long long outer = (r->calls + DEPTH - 1) / DEPTH;
+	long long outer = (r->calls + depth - 1) / depth;
 	int64_t sum = 1;
 
 	for (long long i = 0; i < outer; i++)
-		sum = f(DEPTH, (int32_t)r->parameter, sum);
+		sum = f(depth, (int32_t)r->parameter, sum);
 	sink = sum;
-	a->calls = outer * DEPTH;
+	a->calls = outer * depth;
 }
 
 static uint32_t *factors;
@@ -209,6 +209,7 @@ static int io(const struct traced *t, const struct request *r, struct reply *a)
 static int call(const struct traced *t, const struct request *r, struct reply *a)
 {
 	switch (workload[0]) {
+	case 'c':
 	case 'l':
 		if (r->parameter < 0 || r->parameter > 1000000)
 			return failed("the work is 0 to 1000000");
@@ -282,6 +283,10 @@ static int begin(char **command)
 #endif
 	if (strcmp(workload, "listing") == 0)
 		return 0;
+	if (strcmp(workload, "call") == 0) {
+		depth = 1;
+		return 0;
+	}
 	if (strcmp(workload, "matrix") == 0)
 		return matrix_begin();
 	if (strcmp(workload, "schedule") == 0)
