@@ -57,6 +57,7 @@ meanwhile.`,
   braid compare --json study.json --html study.html
   braid compare --arms stub-on,clock --workload listing
   braid compare -- ./app --work
+  braid compare show study.json --html study.html
   braid compare diff phone.json server.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
@@ -84,14 +85,7 @@ meanwhile.`,
 	f.Float64Var(&o.width, "width", 2, "a figure is good enough when it is known to so many percent")
 	f.Uint64Var(&o.seed, "seed", 0, "decides the order of measurements (default: drawn)")
 	f.BoolVar(&o.list, "list", false, "list arms, and why some can't run here")
-	diff := &cobra.Command{
-		Use:   "diff A.json B.json",
-		Short: "Compare two results: two machines, or two versions",
-		Args:  cobra.ExactArgs(2),
-		RunE:  func(_ *cobra.Command, args []string) error { return runCompareDiff(st, args[0], args[1]) },
-	}
-	c.AddCommand(diff)
-	diff.DisableFlagsInUseLine = true
+	c.AddCommand(newCompareShow(st), newCompareDiff(st))
 	return c
 }
 
@@ -270,7 +264,7 @@ func runCompare(o compareOptions) error {
 		return err
 	}
 	defer undo()
-	so := study.Options{Arms: arms, Loads: loads, Clusters: clusters, Machine: m, Env: env, Watch: machine.Local(runtime.GOARCH, 0).Watch(),
+	so := study.Options{Arms: arms, Loads: loads, Clusters: clusters, Machine: m, Env: env, Watch: machine.Local(runtime.GOARCH, 0).Watch(), Syscall: machine.SyscallNS,
 		Version: versionString(), Quick: o.quick, Seconds: o.seconds, Margin: o.margin / 100, Width: o.width / 100, Seed: o.seed, Command: o.command}
 	if so.Seconds == 0 {
 		so.Seconds = map[bool]float64{false: 540, true: 50}[o.quick]
@@ -395,16 +389,4 @@ func isTerminal(f *os.File) bool {
 	}
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
-}
-
-func runCompareDiff(st streams, a, b string) error {
-	before, err := result.ReadFile(a)
-	if err != nil {
-		return err
-	}
-	after, err := result.ReadFile(b)
-	if err != nil {
-		return err
-	}
-	return render.Diff(st.out, before, estimate.Of(before), after, estimate.Of(after))
 }

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"braid/compare/estimate"
+	"braid/compare/render"
 	"braid/compare/result"
 )
 
@@ -68,11 +70,29 @@ func TestCompare(t *testing.T) {
 	if !strings.Contains(o.stdout, "stub, on") || !strings.Contains(o.stdout, "seed 7") {
 		t.Errorf("the text is:\n%s", o.stdout)
 	}
-	if b, err := os.ReadFile(page); err != nil || !strings.HasPrefix(string(b), "<!doctype html>") && !strings.HasPrefix(string(b), "<!DOCTYPE html>") {
+	b, err := os.ReadFile(page)
+	if err != nil || !strings.HasPrefix(string(b), "<!doctype html>") && !strings.HasPrefix(string(b), "<!DOCTYPE html>") {
 		t.Errorf("no page was written: %v", err)
+	}
+	if c := s.Machine.Clusters[0]; c.SyscallNS <= 0 || c.SyscallAfterNS <= 0 || !strings.Contains(o.stdout, "A bare system call costs") {
+		t.Errorf("system calls: %+v\n%s", c, o.stdout)
+	}
+	again := filepath.Join(t.TempDir(), "again.html")
+	if text := must(t, "compare", "show", file); text != o.stdout {
+		t.Errorf("the kept result is shown in another way:\n%s", text)
+	}
+	if out := must(t, "compare", "show", file, "--html", again); out != "" {
+		t.Errorf("besides the page it says %s", out)
+	}
+	if same, err := os.ReadFile(again); err != nil || string(same) != string(b) {
+		t.Errorf("the kept result makes another page: %v", err)
 	}
 	if d := must(t, "compare", "diff", file, file); !strings.Contains(d, "\nB: ") {
 		t.Errorf("the difference to itself is:\n%s", d)
+	}
+	var d render.Comparison
+	if err := json.Unmarshal([]byte(must(t, "compare", "diff", "--json", file, file)), &d); err != nil || len(d.Differences) == 0 || d.A.Machine != s.Machine.Name {
+		t.Errorf("for programs it is %+v, %v", d, err)
 	}
 }
 
@@ -136,7 +156,7 @@ func TestCompareUsage(t *testing.T) {
 		code       int
 	}{
 		{"--arms nothing", "no arm \"nothing\"", 2},
-		{"--workload nothing", "there are listing, matrix", 2},
+		{"--workload nothing", "there are listing, call, matrix", 2},
 		{"--workload listing -- true", "does not go with a command", 2},
 		{"true", "stands behind --", 2},
 		{"--cpus 4095", "no processor \"4095\"", 2},

@@ -8,7 +8,6 @@ package machine
 import (
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,20 +124,4 @@ func (s *System) counter(info string) (name string, steady bool) {
 	}
 	flags := strings.Fields(field(info, "flags"))
 	return "tsc", slices.Contains(flags, "constant_tsc") && slices.Contains(flags, "nonstop_tsc")
-}
-
-// mitigations sums up what the kernel does against attacks on the processor: it makes entering the kernel dearer, and so probes.
-func (s *System) mitigations() string {
-	files, err := fs.Glob(s.Root, "sys/devices/system/cpu/vulnerabilities/*")
-	if err != nil {
-		return ""
-	}
-	var on []string
-	for _, f := range files {
-		if strings.Contains(s.text(f), "Mitigation:") {
-			on = append(on, path.Base(f))
-		}
-	}
-	slices.Sort(on)
-	return strings.Join(on, ", ")
 }

@@ -62,10 +62,47 @@ func phone() map[string]string {
 	return f
 }
 
+// Only what is paid for at entries and exits is a toll, also where it helps only in part.
+func TestToll(t *testing.T) {
+	s := system("amd64", map[string]string{
+		cpuDir + "/vulnerabilities/meltdown":             "Mitigation: PTI\n",
+		cpuDir + "/vulnerabilities/retbleed":             "Vulnerable\n",
+		cpuDir + "/vulnerabilities/spec_rstack_overflow": "Vulnerable: Safe RET, no microcode\n",
+		cpuDir + "/vulnerabilities/spectre_v1":           "Mitigation: usercopy/swapgs barriers and __user pointer sanitization\n",
+		cpuDir + "/vulnerabilities/spectre_v2":           "Mitigation: Enhanced / Automatic IBRS; IBPB: conditional; RSB filling\n",
+		cpuDir + "/vulnerabilities/mds":                  "Vulnerable: Clear CPU buffers attempted, no microcode; SMT vulnerable\n",
+		cpuDir + "/vulnerabilities/vmscape":              "Mitigation: IBPB before exit to userspace\n",
+	})
+	note := s.Describe().MitigationNote
+	if note != "meltdown (PTI), spec_rstack_overflow (Safe RET, no microcode), spectre_v1 (usercopy/swapgs barriers and __user pointer sanitization), "+
+		"spectre_v2 (Enhanced / Automatic IBRS), vmscape (IBPB before exit to userspace)" {
+		t.Errorf("%q", note)
+	}
+	want := []string{"meltdown (PTI): each entry and exit changes page tables",
+		"spec_rstack_overflow (Safe RET, no microcode): each function in the kernel returns by a detour"}
+	if got := Toll(note); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if got := Toll(""); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// A system call takes some time, on the processor that was named and on no other.
+func TestSyscallNS(t *testing.T) {
+	ns, err := SyscallNS(0)
+	if err != nil || ns <= 0 {
+		t.Errorf("%g ns, %v", ns, err)
+	}
+	if _, err := SyscallNS(1023); err == nil {
+		t.Error("there is no processor 1023")
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	m := system("amd64", guest()).Describe()
 	if m.Name != "AMD EPYC" || m.OS != "Debian GNU/Linux 13" || m.Kernel != "6.18.44" || m.Virtual != "kvm" || m.CPUs != 2 || m.MemoryBytes != 16<<20 ||
-		m.Counter != "tsc" || !m.CounterSteady || m.ClockSource != "tsc" || m.MitigationNote != "retbleed" || m.Emulated {
+		m.Counter != "tsc" || !m.CounterSteady || m.ClockSource != "tsc" || m.MitigationNote != "retbleed (untrained return thunk)" || m.Emulated {
 		t.Errorf("%+v", m)
 	}
 	if len(m.Clusters) != 1 || m.Clusters[0].Name != "all" || m.Clusters[0].PinnedTo != 1 || m.Clusters[0].Model != "AMD EPYC" {

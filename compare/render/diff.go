@@ -10,7 +10,6 @@ import (
 
 	"braid/compare/estimate"
 	"braid/compare/result"
-	"braid/compare/workload"
 )
 
 // Comparison is two studies side by side: of two devices, or of two versions on the same.
@@ -136,9 +135,12 @@ func (c *Comparison) cluster(va, vb *view, ca, cb string) {
 			c.Differences = append(c.Differences, d)
 		}
 	}
-	if ps := va.parameters(workload.Listing, ca); len(ps) > 0 {
-		add(QuantityCall, workload.Listing, ps[0], func(r *estimate.Row) estimate.Value { return r.Call })
-		add(QuantityPoint, workload.Listing, ps[0], func(r *estimate.Row) estimate.Value { return r.Point })
+	for i, name := range va.costed(ca) {
+		p := va.parameters(name, ca)[0]
+		if i == 0 {
+			add(QuantityCall, name, p, func(r *estimate.Row) estimate.Value { return r.Call })
+		}
+		add(QuantityPoint, name, p, func(r *estimate.Row) estimate.Value { return r.Point })
 	}
 	for _, name := range va.others(ca) {
 		for _, p := range va.parameters(name, ca) {

@@ -9,6 +9,7 @@ import (
 
 	"braid/compare/estimate"
 	"braid/compare/result"
+	"braid/compare/workload"
 	"braid/internal/wording"
 )
 
@@ -79,6 +80,10 @@ func (c *Comparison) Findings() []string {
 		if d.Arm != armBaseline {
 			call += " (" + d.Title + ")"
 		}
+		point := "An inlined trace point"
+		if d.Workload == workload.Call {
+			point += " in a tight loop"
+		}
 		tested[d.Quantity]++
 		if d.Significant {
 			changed[d.Quantity]++
@@ -89,10 +94,10 @@ func (c *Comparison) Findings() []string {
 		case d.Quantity == QuantityCall:
 			fs = append(fs, fmt.Sprintf("%s takes as long in both%s, as far as can be told.", call, where))
 		case d.Arm == armOn && d.Quantity == QuantityPoint && d.Significant:
-			fs = append(fs, fmt.Sprintf("An inlined trace point costs %s ns in B, %s ns in A%s: %s ns %s.", nanoseconds(d.B.Median), nanoseconds(d.A.Median),
+			fs = append(fs, fmt.Sprintf("%s costs %s ns in B, %s ns in A%s: %s ns %s.", point, nanoseconds(d.B.Median), nanoseconds(d.A.Median),
 				where, nanoseconds(abs(d.Change.Median)), moreOrLess(d.Change.Median)))
 		case d.Arm == armOn && d.Quantity == QuantityPoint:
-			fs = append(fs, fmt.Sprintf("An inlined trace point costs as much in both%s, as far as can be told: B less A is %s ns.", where,
+			fs = append(fs, fmt.Sprintf("%s costs as much in both%s, as far as can be told: B less A is %s ns.", point, where,
 				span(d.Change.Low, d.Change.High, 2)))
 		}
 	}

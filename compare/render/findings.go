@@ -13,7 +13,7 @@ import (
 
 // Finding is a sentence about a study. It says only what the intervals and tests support.
 type Finding struct {
-	Topic   string `json:"topic"`             // stable: "inline", "off", "kernel", "compiled", "probe", "class", "external", "amortisation", "cache", "startup", "whole", "noise", "align", "emulated"
+	Topic   string `json:"topic"`             // stable: "inline", "off", "kernel", "compiled", "probe", "class", "kernel-entry", "external", "loop", "amortisation", "cache", "startup", "whole", "noise", "align", "emulated"
 	Cluster string `json:"cluster,omitempty"` // that it is about, if the machine has several
 	Text    string `json:"text"`
 }
@@ -30,13 +30,13 @@ func findings(v *view) []Finding {
 	clusters := v.clusters()
 	for _, c := range clusters {
 		f := finder{view: v, cluster: c.Name}
-		if ps := v.parameters(workload.Listing, c.Name); len(ps) > 0 {
-			f.costs = v.rows(workload.Listing, ps[0], c.Name)
-			f.works = ps
-		}
+		f.costs = v.costRows(c.Name)
+		f.works = v.parameters(workload.Listing, c.Name)
 		f.inline()
 		f.probes()
+		f.entering(c)
 		f.externals()
+		f.loop()
 		f.amortisation()
 		f.cache()
 		for _, name := range v.others(c.Name) {
@@ -94,7 +94,7 @@ func (f Finding) Sentence() string {
 // Heading is the topic for people.
 func (f Finding) Heading() string {
 	h := map[string]string{"inline": "Inline", "off": "Turned off", "kernel": "With the kernel", "compiled": "Called handler", "probe": "Probes",
-		"class": "Instructions", "external": "Other tracers", "amortisation": "Work", "cache": "Cache", "startup": "Start-up", "noise": "Noise",
+		"class": "Instructions", "external": "Other tracers", "kernel-entry": "Into the kernel", "loop": "Tight loop", "amortisation": "Work", "cache": "Cache", "startup": "Start-up", "noise": "Noise",
 		"align": "Alignment", "emulated": "Emulated"}[f.Topic]
 	return or(h, "Whole workload")
 }
@@ -228,6 +228,23 @@ func (f *finder) probes() {
 	f.add("class", "What a probe sits on decides its cost: %s.", s)
 }
 
+// entering sets the cheapest pair of probes against what enters the kernel and does nothing.
+func (f *finder) entering(c result.Cluster) {
+	if c.SyscallNS <= 0 {
+		return
+	}
+	call, s := c.SyscallNS, ""
+	if c.SyscallAfterNS > 0 {
+		call = (c.SyscallNS + c.SyscallAfterNS) / 2
+	}
+	pairs := slices.DeleteFunc(f.of(result.GroupProbe), func(r *estimate.Row) bool { return f.arm(r.Arm).Points != 2 })
+	if len(pairs) > 0 {
+		best := cheapest(pairs)[0]
+		s = fmt.Sprintf("; the cheapest pair of probes, entry and return, costs as much as %s of them: %s", ratio(2*best.Point.Median/call), full(best))
+	}
+	f.add("kernel-entry", "A bare system call costs %s ns here%s.", nanoseconds(call), s)
+}
+
 func (f *finder) externals() {
 	rows := f.of(result.GroupExternal)
 	slices.SortStableFunc(rows, func(a, b *estimate.Row) int { return cmp.Compare(a.Point.Median, b.Point.Median) })
@@ -245,6 +262,33 @@ func (f *finder) externals() {
 	if len(parts) > 0 {
 		f.add("external", "Other tracers take for a trace point: %s.", strings.Join(parts, "; "))
 	}
+}
+
+// loop says what is different in a loop of single calls, which is how tracers' own benchmarks are made.
+func (f *finder) loop() {
+	if len(f.works) == 0 {
+		return // there is nothing else to compare it with
+	}
+	var parts []string
+	for _, a := range f.r.Arms {
+		nested := f.cost(a.Name)
+		r := f.e.Find(a.Name, workload.Call, 0, f.cluster)
+		if nested == nil || r == nil || r.Failure != "" || !r.Point.OK || !f.telling(a) {
+			continue
+		}
+		if r.Point.High < nested.Point.Low || r.Point.Low > nested.Point.High {
+			parts = append(parts, fmt.Sprintf("%s %s ns in place of %s", full(nested), nanoseconds(r.Point.Median), nanoseconds(nested.Point.Median)))
+		}
+	}
+	if len(parts) > 0 {
+		f.add("loop", "In a tight loop of single calls, as in most tracers' own benchmarks, a trace point costs something else than in nested ones: %s.",
+			strings.Join(parts, "; "))
+	}
+}
+
+// telling says whether an arm stands for others of its group: the stub, the cheapest probe, and each other tracer.
+func (f *finder) telling(a result.Arm) bool {
+	return a.Name == armOn || a.Group == result.GroupExternal || a.Group == result.GroupProbe && a.Name == cheapest(f.of(a.Group))[0].Arm
 }
 
 // share is an overhead with its interval.

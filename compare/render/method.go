@@ -94,6 +94,7 @@ func (v *view) machineFacts() []pair {
 		virtual = strings.Join(nonEmpty(m.Virtual, "emulated by software"), ", ")
 	}
 	facts = append(facts, pair{"Virtual machine", virtual})
+	var calls []string
 	for _, c := range m.Clusters {
 		s := plural(len(c.CPUs), "CPU") + " " + cpuList(c.CPUs)
 		if c.MaxKHz > 0 {
@@ -102,6 +103,9 @@ func (v *view) machineFacts() []pair {
 		s += prefixed(", ", c.Model)
 		if len(m.Clusters) > 1 {
 			s += fmt.Sprintf(", capacity %d of 1024", c.Capacity)
+		}
+		if c.SyscallNS > 0 {
+			calls = append(calls, fmt.Sprintf("%s ns before the study and %s ns after it, on CPU %d", nanoseconds(c.SyscallNS), nanoseconds(c.SyscallAfterNS), c.PinnedTo))
 		}
 		name := "CPUs"
 		if c.Name != "" && c.Name != "all" {
@@ -121,7 +125,7 @@ func (v *view) machineFacts() []pair {
 		hz = number(float64(m.CounterHz)/1e6, decimals(float64(m.CounterHz)/1e6, 1)) + " MHz"
 	}
 	facts = append(facts, pair{"Counter", strings.Join(nonEmpty(m.Counter, hz, steady), ", ")}, pair{"Kernel's clock", m.ClockSource},
-		pair{"Root", yes[m.Root]}, pair{"Hardware counters (PMU)", yes[m.PMU]}, pair{"Mitigations", m.MitigationNote}, pair{"braid", v.r.Version})
+		pair{"A bare system call", strings.Join(calls, "; ")}, pair{"Root", yes[m.Root]}, pair{"Hardware counters (PMU)", yes[m.PMU]}, pair{"Mitigations", m.MitigationNote}, pair{"braid", v.r.Version})
 	kept := facts[:0]
 	for _, f := range facts {
 		if f.Value != "" {

@@ -55,8 +55,8 @@ type tile struct{ Value, Unit, Text, Note, Class string }
 // section is what was measured on one cluster.
 type section struct {
 	ID, Title  string
-	One        bool // the only one
-	Costs      *costTable
+	One        bool         // the only one
+	Costs      []*costTable // the first is drawn too
 	CostFigure *figure
 	Curve      *figure
 	Cache      *figure
@@ -162,14 +162,16 @@ func (v *view) page() *page {
 
 func (v *view) section(c result.Cluster, id string, one bool) section {
 	s := section{ID: id, Title: "On " + on(c), One: one}
-	if ps := v.parameters(workload.Listing, c.Name); len(ps) > 0 {
-		if rows := v.rows(workload.Listing, ps[0], c.Name); len(rows) > 0 {
-			s.Costs = v.costTable(rows, ps[0], c)
-			s.CostFigure = v.costFigure(rows, id+"-cost")
+	for _, name := range v.costed(c.Name) {
+		if rows := v.rows(name, v.parameters(name, c.Name)[0], c.Name); len(rows) > 0 {
+			s.Costs = append(s.Costs, v.costTable(rows, name, c))
+			if s.CostFigure == nil {
+				s.CostFigure = v.costFigure(rows, id+"-cost")
+			}
 		}
-		if len(ps) > 1 {
-			s.Curve = v.curve(c, ps, id+"-work")
-		}
+	}
+	if ps := v.parameters(workload.Listing, c.Name); len(ps) > 1 {
+		s.Curve = v.curve(c, ps, id+"-work")
 	}
 	if ps := v.parameters(workload.Matrix, c.Name); len(ps) > 0 {
 		s.Cache = v.cacheFigure(c, ps, id+"-cache")
@@ -196,10 +198,7 @@ func (v *view) tiles(clusters []result.Cluster) []tile {
 		}
 	}
 	f := finder{view: v, cluster: c.Name}
-	ps := v.parameters(workload.Listing, c.Name)
-	if len(ps) > 0 {
-		f.costs = v.rows(workload.Listing, ps[0], c.Name)
-	}
+	f.costs = v.costRows(c.Name)
 	var ts []tile
 	if r := f.cost(armOn); r != nil {
 		ts = append(ts, tile{nanoseconds(r.Point.Median), "ns", "an inlined trace point", span(r.Point.Low, r.Point.High, 2) + " ns", "g-inline"})
@@ -220,8 +219,8 @@ func (v *view) tiles(clusters []result.Cluster) []tile {
 	return ts
 }
 
-func (v *view) costTable(rows []*estimate.Row, parameter int64, c result.Cluster) *costTable {
-	t := &costTable{Caption: fmt.Sprintf("Cost of a single trace point, on %s", on(c))}
+func (v *view) costTable(rows []*estimate.Row, name string, c result.Cluster) *costTable {
+	t := &costTable{Caption: fmt.Sprintf("Cost of a single trace point in %s, on %s", workloadTitle(name), on(c))}
 	for _, r := range byClass(rows, rowClass) {
 		if n := len(t.Groups); n == 0 || t.Groups[n-1].Class != groupClass(r.Group) {
 			t.Groups = append(t.Groups, costGroup{Title: groupTitle(r.Group), Class: groupClass(r.Group)})

@@ -21,12 +21,13 @@ type model struct {
 	noise    float64            // standard deviation of a sample, as a share
 	rounds   int
 	without  []string // arms that could not run
+	loop     bool     // calls in a tight loop were measured too
 }
 
 var server = model{
 	seed: 1, name: "Example Server 2", arch: "amd64", virtual: "kvm", noise: 0.004, rounds: 6,
-	clusters: []result.Cluster{{Name: "all", CPUs: []int{0, 1, 2, 3}, Capacity: 1024, Model: "Example CPU @ 3.10GHz", MaxKHz: 3_100_000, PinnedTo: 2}},
-	without:  []string{"jvm-baseline", "jvmti", "lttng"},
+	clusters: []result.Cluster{{Name: "all", CPUs: []int{0, 1, 2, 3}, Capacity: 1024, Model: "Example CPU @ 3.10GHz", MaxKHz: 3_100_000, PinnedTo: 2, SyscallNS: 151, SyscallAfterNS: 149}},
+	without:  []string{"jvm-baseline", "jvmti", "lttng"}, loop: true,
 }
 
 var phone = model{
@@ -132,7 +133,7 @@ type modelWork struct {
 	noise     float64 // factor on the model's
 }
 
-func works() []modelWork {
+func (m model) works() []modelWork {
 	var ws []modelWork
 	for _, w := range []int64{0, 1, 10, 100, 1000} {
 		ws = append(ws, modelWork{"listing", w, 1.6 + 2.9*float64(w), 200_000, math.Max(0.6, 1-float64(w)/2000), 1})
@@ -147,10 +148,14 @@ func works() []modelWork {
 		}
 		ws = append(ws, modelWork{"matrix", s, base, 500_000, 0.2, 1.5})
 	}
-	return append(ws,
+	ws = append(ws,
 		modelWork{"startup", 0, 780, 310_000, 0.9, 2.5},
 		modelWork{"schedule", 0, 5200, 20_000, 1, 3},
 		modelWork{"io", 0, 91_000, 600, 1, 3})
+	if m.loop {
+		ws = append(ws, modelWork{"call", 0, 1.2, 200_000, 0.5, 1})
+	}
+	return ws
 }
 
 // study makes up all samples.
@@ -184,7 +189,7 @@ func (m model) study() *result.Study {
 	for _, a := range arms {
 		s.Arms = append(s.Arms, a.Arm)
 	}
-	for _, w := range works() {
+	for _, w := range m.works() {
 		for _, c := range m.clusters {
 			for _, a := range arms {
 				if a.Ran && fits(a, w.name) {
@@ -199,7 +204,7 @@ func (m model) study() *result.Study {
 // fits leaves out what takes too long, as the real study does.
 func fits(a modelArm, workload string) bool {
 	switch workload {
-	case "listing":
+	case "listing", "call":
 		return true
 	case "matrix":
 		return a.cost < 1000

@@ -34,7 +34,9 @@ func Text(w io.Writer, r *result.Study, e *estimate.Study) error {
 	}
 	clusters := t.clusters()
 	for _, c := range clusters {
-		t.costs(c)
+		for _, name := range costed {
+			t.costs(c, name)
+		}
 		t.over(t.overGrid(workload.Listing, t.parameters(workload.Listing, c.Name), c, "Overhead by the work of a method, on "+on(c), "work"))
 		tiles := t.parameters(workload.Matrix, c.Name)
 		t.over(t.overGrid(workload.Matrix, tiles, c, "Overhead of a matrix multiplication by the side of its tiles, on "+on(c), "tile"))
@@ -83,16 +85,16 @@ func (t *texter) head() {
 }
 
 // costs is the table of what one trace point costs.
-func (t *texter) costs(c result.Cluster) {
-	ps := t.parameters(workload.Listing, c.Name)
+func (t *texter) costs(c result.Cluster, name string) {
+	ps := t.parameters(name, c.Name)
 	if len(ps) == 0 {
 		return
 	}
-	t.wrap(fmt.Sprintf("\nCost of a trace point in a method with %s, on %s", place(workload.Listing, ps[0]), on(c)))
+	t.wrap(fmt.Sprintf("\nCost of a trace point in a method with %s, on %s", place(name, ps[0]), on(c)))
 	tab := columns{texts: 1}
 	tab.add("", "ns", tickLabel(t.e.Confidence*100)+" % interval", "spread", "× clock", "× stub", "over, %", "verdict")
 	site := ""
-	for _, r := range byClass(t.rows(workload.Listing, ps[0], c.Name), rowClass) {
+	for _, r := range byClass(t.rows(name, ps[0], c.Name), rowClass) {
 		a := t.arm(r.Arm)
 		site = tab.heading(site, seat(a))
 		name := title(r)

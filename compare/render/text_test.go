@@ -65,7 +65,7 @@ func TestOtherBaselines(t *testing.T) {
 	s := m.study()
 	section := newView(s, sketch(s)).page().Sections[0]
 	seen := 0
-	for _, g := range section.Costs.Groups {
+	for _, g := range section.Costs[0].Groups {
 		for _, seat := range g.Seats {
 			for _, r := range seat.Rows {
 				if r.Name == "JVM, no agent" {

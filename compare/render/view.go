@@ -106,11 +106,29 @@ func (v *view) parameters(workload, cluster string) []int64 {
 	return ps
 }
 
+// costed are the workloads whose methods without work tell what a trace point costs, the one that tells most first.
+var costed = []string{workload.Listing, workload.Call}
+
+// costRows are the arms' rows in a method without work, of the first such workload that was run on a cluster. There are none if none
+// was.
+func (v *view) costRows(cluster string) []*estimate.Row {
+	names := v.costed(cluster)
+	if len(names) == 0 {
+		return nil
+	}
+	return v.rows(names[0], v.parameters(names[0], cluster)[0], cluster)
+}
+
+// costed are those of the workloads that tell what a trace point costs that were run on a cluster.
+func (v *view) costed(cluster string) []string {
+	return slices.DeleteFunc(slices.Clone(costed), func(name string) bool { return len(v.parameters(name, cluster)) == 0 })
+}
+
 // others are the workloads that have neither a table nor a figure of their own kind: those of one figure each.
 func (v *view) others(cluster string) []string {
 	var names []string
 	for _, r := range v.e.Rows {
-		if r.Cluster == cluster && r.Workload != workload.Listing && r.Workload != workload.Matrix && !slices.Contains(names, r.Workload) {
+		if r.Cluster == cluster && r.Workload != workload.Matrix && !slices.Contains(costed, r.Workload) && !slices.Contains(names, r.Workload) {
 			names = append(names, r.Workload)
 		}
 	}
@@ -232,6 +250,8 @@ func place(name string, parameter int64) string {
 	switch name {
 	case workload.Listing:
 		return fmt.Sprintf("work %d", parameter)
+	case workload.Call:
+		return fmt.Sprintf("work %d in a tight loop", parameter)
 	case workload.Matrix:
 		return fmt.Sprintf("tiles of %d", parameter)
 	}
@@ -243,6 +263,8 @@ func workloadTitle(name string) string {
 	switch name {
 	case workload.Listing:
 		return "nested calls"
+	case workload.Call:
+		return "calls in a tight loop"
 	case workload.Matrix:
 		return "matrix multiplication"
 	case workload.Startup:

@@ -53,6 +53,9 @@ type Cluster struct {
 	Model    string `json:"model"`
 	MaxKHz   uint64 `json:"max_khz"`
 	PinnedTo int    `json:"pinned_to"` // the CPU that was measured, if there are series of the cluster
+	// What a system call that does nothing cost there: the median of batches, before the study and after it. 0: not measured.
+	SyscallNS      float64 `json:"syscall_ns,omitempty"`
+	SyscallAfterNS float64 `json:"syscall_after_ns,omitempty"`
 }
 
 // Method is how a study was made.

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"braid/compare/estimate"
+	"braid/compare/machine"
 	"braid/compare/result"
 	"braid/compare/stats"
 )
@@ -137,6 +139,9 @@ func warnings(s *result.Study) []result.Warning {
 	warn(m.Emulated, "emulated", "The processor is emulated: the study shows that everything works, its times mean nothing.")
 	warn(m.Virtual != "" && !m.Emulated, "virtual-machine",
 		"This is a virtual machine (%s): other machines share its processors, and entering the kernel may cost more or less than on a real one.", m.Virtual)
+	tolls := machine.Toll(m.MitigationNote)
+	warn(len(tolls) > 0 && !m.Emulated, "mitigations",
+		"Entering and leaving the kernel is dearer here because the kernel protects itself: %s. Probes cost less on machines without that.", strings.Join(tolls, "; "))
 	warn(m.CPUs == 1, "one-cpu", "There is one processor: the study, tracers' own threads and all other programs run on the one that is measured.")
 	warn(!m.CounterSteady, "counter", "The processor's counter (%s) does not run at a constant rate, so recorded times are wrong, whatever recording costs.", m.Counter)
 	warn(!m.Root, "not-root", "Not run as root: probes were left out.")

@@ -39,6 +39,8 @@ type Options struct {
 	Machine  result.Machine
 	Env      *arm.Env
 	Watch    Watcher // default: the machine is not watched
+	// Syscall measures what a bare system call costs on a processor, ns. It is called before and after everything else.
+	Syscall func(cpu int) (float64, error) // default: it is not measured
 
 	Version     string
 	Quick       bool
@@ -105,16 +107,32 @@ func Run(ctx context.Context, o Options) (*result.Study, error) {
 	defer cancel()
 	c.check(ctx)
 	c.plan()
+	c.floor(func(k *result.Cluster) *float64 { return &k.SyscallNS })
 	for b := c.next(); b != nil && ctx.Err() == nil; b = c.next() {
 		if err := c.launch(ctx, b); err != nil {
 			break // the time is up
 		}
 	}
+	c.floor(func(k *result.Cluster) *float64 { return &k.SyscallAfterNS })
 	s := c.finish(ctx)
 	if ctx.Err() != nil {
 		return s, nil
 	}
 	return s, noBaseline(s)
+}
+
+// floor measures a system call on each processor that is studied, and keeps it in a field of the machine's cluster. What can't be measured
+// stays 0.
+func (c *conductor) floor(field func(*result.Cluster) *float64) {
+	if c.Syscall == nil {
+		return
+	}
+	for _, k := range c.Clusters {
+		i := slices.IndexFunc(c.Machine.Clusters, func(m result.Cluster) bool { return m.Name == k.Name })
+		if ns, err := c.Syscall(k.PinnedTo); err == nil && i >= 0 {
+			*field(&c.Machine.Clusters[i]) = ns
+		}
+	}
 }
 
 func (c *conductor) defaults() {

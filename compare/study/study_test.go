@@ -284,6 +284,30 @@ func TestTimeIsUp(t *testing.T) {
 	}
 }
 
+// A bare system call is measured before and after everything, on the processor that is; what makes it dear is said.
+func TestSystemCall(t *testing.T) {
+	w := newWorld(1)
+	o := w.options(w.cast())
+	o.Seconds = 5
+	o.Machine.MitigationNote = "meltdown (PTI)"
+	runs, before := 0, []int{}
+	o.Syscall = func(cpu int) (float64, error) {
+		if cpu != 1 {
+			t.Errorf("on processor %d", cpu)
+		}
+		before = append(before, w.runs-runs)
+		runs = w.runs
+		return 150 + float64(len(before)), nil
+	}
+	s := run(t, t.Context(), o)
+	if c := s.Machine.Clusters[0]; c.SyscallNS != 151 || c.SyscallAfterNS != 152 || len(before) != 2 || before[0] != 0 || before[1] == 0 {
+		t.Errorf("%+v, after %v measurements", c, before)
+	}
+	if !slices.Contains(codes(s), "mitigations") {
+		t.Errorf("warnings: %v", codes(s))
+	}
+}
+
 func TestNotRoot(t *testing.T) {
 	w := newWorld(9)
 	o := w.options(w.cast())
