@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"testing/fstest"
 	"time"
