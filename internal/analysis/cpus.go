@@ -77,14 +77,15 @@ func (c *cpus) event(h kevent.Header, body []byte) {
 		return
 	}
 	e, t := kevent.DecodeSwitch(body), int64(h.Time)
-	next := tidUnknown // an event without either flag does not tell
-	if h.Flags&(kevent.FlagNextTarget|kevent.FlagPrevTarget) != 0 {
+	next := tidUnknown // an event without any of these flags does not tell
+	const prev, nexts = kevent.FlagPrevTarget | kevent.FlagPrevServer, kevent.FlagNextTarget | kevent.FlagNextServer
+	if h.Flags&(prev|nexts) != 0 {
 		next = e.NextTid
 		if name := kevent.Comm(&e.NextComm); next != tidIdle && len(name) > 0 && len(c.comms) < maxComms && c.comms[next] == "" {
 			c.comms[next] = string(name)
 		}
 	}
-	if _, ok := c.current[h.CPU]; !ok && h.Flags&kevent.FlagPrevTarget != 0 {
+	if _, ok := c.current[h.CPU]; !ok && h.Flags&prev != 0 {
 		c.current[h.CPU] = occupation{from: minTime, tid: h.Tid, cpu: h.CPU}
 	}
 	c.occupied(h.CPU, t)

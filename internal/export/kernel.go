@@ -79,7 +79,7 @@ func (e *exporter) event(t *kernelTracks, h kevent.Header, body []byte) {
 		b := kevent.DecodeSwitch(body)
 		e.counts.Switches++
 		state := perfetto.TaskState(b.PrevState, h.Flags&kevent.FlagPreempted != 0)
-		if b.NextTid == 0 && h.Flags&kevent.FlagNextTarget == 0 && b.NextComm[0] == 0 {
+		if b.NextTid == 0 && h.Flags&(kevent.FlagNextTarget|kevent.FlagNextServer) == 0 && b.NextComm[0] == 0 {
 			e.w.Gap(int(h.CPU), h.Time) // who runs next was not recorded
 			return
 		}

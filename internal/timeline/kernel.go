@@ -24,6 +24,11 @@ type Activity struct {
 	SpanNs    [numSpanKinds]int64
 	// Bytes is the sum over block requests.
 	Bytes uint64
+	// Waits are all that the unit wait recorded, in order of their starts; of those that start together, longer ones
+	// are first.
+	Waits []Wait
+	// Serves: the thread belongs to no traced process. It was recorded while it worked on a binder call of one.
+	Serves bool
 }
 
 // InitialThread is what the process table showed of a thread when recording began.
@@ -50,6 +55,7 @@ type KernelOptions struct {
 type KernelStats struct {
 	StateStats
 	SpanStats
+	WaitStats
 	Events   uint64
 	Damaged  uint64 // events with an impossible time
 	Unsorted uint64 // events that came too late to be sorted
@@ -61,6 +67,7 @@ type Kernel struct {
 	sorter  Sorter
 	states  *States
 	spans   *spans
+	waits   *waits
 	threads map[uint32]*Activity
 	stats   KernelStats
 	last    int64
@@ -71,6 +78,7 @@ func NewKernel(o KernelOptions, initial []InitialThread) *Kernel {
 	k := &Kernel{opts: o, threads: make(map[uint32]*Activity), last: o.Begin}
 	k.states = NewStates(o.Begin, k.interval)
 	k.spans = newSpans(k.span)
+	k.waits = newWaits()
 	k.sorter = Sorter{Deliver: k.deliver, WindowNs: o.WindowNs}
 	if o.End != 0 {
 		k.sorter.MaxTime = uint64(o.End) + 1_000_000_000
@@ -97,13 +105,18 @@ func (k *Kernel) Finish() {
 	}
 	k.states.Finish(end)
 	k.spans.finish()
+	k.stats.WaitStats = k.waits.finish(k.opts.Begin, end, k.thread)
 	k.stats.StateStats, k.stats.SpanStats, k.stats.Unsorted = k.states.Stats(), k.spans.stats, k.sorter.Late()
 	k.stats.Damaged = k.sorter.Damaged()
 	for _, a := range k.threads {
 		slices.SortStableFunc(a.Spans, func(x, y Span) int { return cmp.Compare(x.Start, y.Start) })
 		markIOWait(a.Intervals, a.Spans)
+		k.waits.settle(a)
 	}
 }
+
+// Transactions returns all binder calls, in the order in which they were first seen.
+func (k *Kernel) Transactions() []*Transaction { return k.waits.binder.all }
 
 // Stats returns the counts, once finished.
 func (k *Kernel) Stats() KernelStats { return k.stats }
@@ -139,6 +152,27 @@ func (k *Kernel) deliver(h kevent.Header, body []byte) {
 	k.names(h, body)
 	k.states.Event(h, body)
 	k.spans.event(h, body)
+	k.waits.event(h, body, k.thread)
+	k.server(h, body)
+}
+
+// server has the states follow threads that were recorded only while they worked on a binder call.
+func (k *Kernel) server(h kevent.Header, body []byte) {
+	switch h.Kind {
+	case kevent.KindBinderReceived:
+		if k.waits.binder.serves(h.Tid) {
+			k.states.Runs(h.Tid, kevent.DecodeBinderReceived(body).Tgid, h.CPU, int64(h.Time))
+		}
+	case kevent.KindSwitch:
+		sleeps := h.Flags&kevent.FlagPreempted == 0 && kevent.DecodeSwitch(body).PrevState != 0
+		if h.Flags&kevent.FlagPrevServer != 0 && sleeps && !k.waits.binder.serves(h.Tid) {
+			k.states.Leave(h.Tid, int64(h.Time))
+		}
+	case kevent.KindBinderTransaction, kevent.KindBinderDone:
+		if !k.waits.binder.serves(h.Tid) {
+			k.states.Leave(h.Tid, int64(h.Time))
+		}
+	}
 }
 
 // names keeps what events say of a thread's name and process.
@@ -153,12 +187,12 @@ func (k *Kernel) names(h kevent.Header, body []byte) {
 	}
 	switch h.Kind {
 	case kevent.KindSwitch:
-		if e := kevent.DecodeSwitch(body); h.Flags&kevent.FlagNextTarget != 0 {
-			set(e.NextTid, e.NextTgid, &e.NextComm)
+		if e := kevent.DecodeSwitch(body); h.Flags&(kevent.FlagNextTarget|kevent.FlagNextServer) != 0 {
+			set(e.NextTid, e.NextTgid, &e.NextComm).Serves = h.Flags&kevent.FlagNextServer != 0
 		}
 	case kevent.KindWaking:
 		e := kevent.DecodeWaking(body)
-		set(h.Tid, e.Tgid, &e.Comm)
+		set(h.Tid, e.Tgid, &e.Comm).Serves = h.Flags&kevent.FlagServer != 0
 	case kevent.KindFork:
 		e := kevent.DecodeFork(body)
 		set(h.Tid, e.Tgid, &e.Comm).Start = int64(h.Time)
@@ -168,6 +202,12 @@ func (k *Kernel) names(h kevent.Header, body []byte) {
 	case kevent.KindRename:
 		e := kevent.DecodeRename(body)
 		set(h.Tid, e.Tgid, &e.Comm)
+	case kevent.KindSyscallWait:
+		k.thread(h.Tid).Tgid = kevent.DecodeSyscallWait(body).Tgid
+	case kevent.KindBinderTransaction:
+		k.thread(h.Tid).Tgid = kevent.DecodeBinderTransaction(body).Tgid
+	case kevent.KindBinderReceived:
+		k.thread(h.Tid).Tgid = kevent.DecodeBinderReceived(body).Tgid
 	case kevent.KindExit:
 		k.thread(h.Tid).End = int64(h.Time)
 	}
@@ -182,6 +222,7 @@ func (k *Kernel) keeps(tid uint32, start, end int64) bool {
 }
 
 func (k *Kernel) interval(tid uint32, iv Interval) {
+	k.waits.interval(tid, iv)
 	a := k.thread(tid)
 	a.States[iv.State] += iv.End - iv.Start
 	if k.keeps(tid, iv.Start, iv.End) {

@@ -288,6 +288,10 @@ func FuzzKernel(f *testing.F) {
 		chunk, _ := script(st.events)
 		f.Add(chunk, int64(1000))
 	}
+	for _, st := range waitStories {
+		chunk, _ := waitScript(st.events)
+		f.Add(chunk, int64(1000))
+	}
 	f.Fuzz(func(t *testing.T, chunk []byte, end int64) {
 		if end < 0 || end > 1<<61 {
 			return

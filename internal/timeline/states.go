@@ -31,6 +31,8 @@ type thread struct {
 	initialAt int64 // state is what /proc showed then; 0 otherwise
 	exiting   bool
 	exitAt    int64
+	// serves: it belongs to no traced process, and is recorded only while it works on a binder call of one.
+	serves bool
 }
 
 // States turns scheduling events in order of time into the intervals of each traced thread.
@@ -82,6 +84,7 @@ func (s *States) Event(h kevent.Header, body []byte) {
 	case kevent.KindWaking:
 		e := kevent.DecodeWaking(body)
 		th := s.get(h.Tid, e.Tgid, t)
+		th.serves = h.Flags&kevent.FlagServer != 0
 		s.waking(th, t, e, h.Flags&kevent.FlagNew != 0)
 	case kevent.KindFork:
 		e := kevent.DecodeFork(body)
@@ -141,12 +144,46 @@ func (s *States) sched(t int64, h kevent.Header, e kevent.Switch) {
 	if was := s.onCPU[h.CPU]; was != nil && was.tid != h.Tid && was.since < t {
 		s.lost(was, t)
 	}
-	if h.Flags&kevent.FlagPrevTarget != 0 {
-		s.out(s.get(h.Tid, e.PrevTgid, t), t, h, e)
+	if h.Flags&(kevent.FlagPrevTarget|kevent.FlagPrevServer) != 0 {
+		th := s.get(h.Tid, e.PrevTgid, t)
+		th.serves = h.Flags&kevent.FlagPrevServer != 0
+		s.out(th, t, h, e)
 	}
-	if h.Flags&kevent.FlagNextTarget != 0 {
-		s.in(s.get(e.NextTid, e.NextTgid, t), t, h.CPU)
+	if h.Flags&(kevent.FlagNextTarget|kevent.FlagNextServer) != 0 {
+		th := s.get(e.NextTid, e.NextTgid, t)
+		th.serves = h.Flags&kevent.FlagNextServer != 0
+		s.in(th, t, h.CPU)
 	}
+}
+
+// Runs says that a thread of which nothing is known did something on a CPU: it runs there.
+func (s *States) Runs(tid, tgid uint32, cpu uint16, t int64) {
+	if !s.scheduled {
+		return
+	}
+	th := s.threads[tid]
+	if th == nil {
+		th = s.get(tid, tgid, t)
+		th.serves = true
+	}
+	if th.state == Unknown {
+		s.change(th, t, Running)
+		th.cpu = cpu
+		s.onCPU[cpu] = th
+	}
+}
+
+// Leave says that a thread is recorded no more, if it was only while it worked on a binder call.
+func (s *States) Leave(tid uint32, t int64) {
+	th := s.threads[tid]
+	if th == nil || !th.serves {
+		return
+	}
+	if s.onCPU[th.cpu] == th {
+		delete(s.onCPU, th.cpu)
+	}
+	s.change(th, t, Unknown)
+	th.waker, th.flags, th.wake.seen = 0, 0, false
 }
 
 func (s *States) out(th *thread, t int64, h kevent.Header, e kevent.Switch) {

@@ -11,6 +11,7 @@ import (
 //
 //	TIME cpu N: A -> B [S|D|R|I|X] [iowait]   a switch; A or B is a number, or - for a foreign thread
 //	TIME wake A by B
+//	                                          A* or B* is a thread of process 40 that works on a binder call
 //	TIME new A by B
 //	TIME fork A by B
 //	TIME exit A
@@ -29,13 +30,17 @@ func script(text string) (chunk []byte, initial []InitialThread) {
 		case "cpu":
 			h.CPU = uint16(num(strings.TrimSuffix(f[2], ":")))
 			e := kevent.Switch{}
-			if f[3] != "-" {
-				h.Tid, e.PrevTgid, h.Flags = uint32(num(f[3])), 10, h.Flags|kevent.FlagPrevTarget
+			if prev, server := strings.CutSuffix(f[3], "*"); server {
+				h.Tid, e.PrevTgid, h.Flags = uint32(num(prev)), 40, h.Flags|kevent.FlagPrevServer
+			} else if prev != "-" {
+				h.Tid, e.PrevTgid, h.Flags = uint32(num(prev)), 10, h.Flags|kevent.FlagPrevTarget
 			} else {
 				h.Tid = 9999
 			}
-			if f[5] != "-" {
-				e.NextTid, e.NextTgid, h.Flags = uint32(num(f[5])), 10, h.Flags|kevent.FlagNextTarget
+			if next, server := strings.CutSuffix(f[5], "*"); server {
+				e.NextTid, e.NextTgid, h.Flags = uint32(num(next)), 40, h.Flags|kevent.FlagNextServer
+			} else if next != "-" {
+				e.NextTid, e.NextTgid, h.Flags = uint32(num(next)), 10, h.Flags|kevent.FlagNextTarget
 			}
 			for _, w := range f[6:] {
 				switch w {
@@ -57,11 +62,16 @@ func script(text string) (chunk []byte, initial []InitialThread) {
 			}
 			chunk = kevent.AppendSwitch(chunk, h, e)
 		case "wake", "new":
-			h.Tid = uint32(num(f[2]))
+			e := kevent.Waking{WakerTid: uint32(num(f[4])), Tgid: 10, TargetCPU: 3}
+			tid, server := strings.CutSuffix(f[2], "*")
+			h.Tid = uint32(num(tid))
+			if server {
+				h.Flags, e.Tgid = kevent.FlagServer, 40
+			}
 			if f[1] == "new" {
 				h.Flags = kevent.FlagNew
 			}
-			chunk = kevent.AppendWaking(chunk, h, kevent.Waking{WakerTid: uint32(num(f[4])), Tgid: 10, TargetCPU: 3})
+			chunk = kevent.AppendWaking(chunk, h, e)
 		case "fork":
 			h.Tid = uint32(num(f[2]))
 			chunk = kevent.AppendFork(chunk, h, kevent.Fork{Tgid: 10, ParentTid: uint32(num(f[4]))})

@@ -192,6 +192,7 @@ func (t *Trace) loadKernel() error {
 	t.lose("kernel_events_unsorted", st.Unsorted)
 	t.lose("kernel_states_repaired", st.Repaired)
 	t.lose("kernel_wakeups_missed", st.MissedWakeups)
+	t.lose("kernel_waits_unkept", st.WaitStats.Beyond+st.BinderStats.Beyond)
 	return nil
 }
 
