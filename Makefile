@@ -22,7 +22,7 @@ PROGRAM_NEEDS = /usr/include/tcl8.6/tcl.h:tcl-dev /usr/include/oniguruma.h:libon
 	flex:flex bison:bison /usr/src/googletest/CMakeLists.txt:libgtest-dev /usr/include/gmock/gmock.h:libgmock-dev \
 	/usr/include/benchmark/benchmark.h:libbenchmark-dev /usr/share/unicode/UnicodeData.txt:unicode-data
 
-.PHONY: all test test-programs test-torture soak test-guests bench setup generate lint clean
+.PHONY: all test test-programs test-torture soak test-guests test-kernels bench setup generate lint clean
 
 all:
 	$(GO) build -o bin/braid ./cmd/braid
@@ -61,6 +61,12 @@ test-torture: setup
 # Programs for arm64 and arm under a real arm64 kernel, in emulated machines with two processors.
 test-guests: setup
 	GO='$(GO)' ./scripts/test-guests
+
+# The tests that depend on the kernel, under several arm64 kernels in emulated machines and natively; writes the table in
+# docs/kernels.md. A part of it with, say, KERNELS='-quick 5.10 6.12'; go run ./internal/kernels -help says more.
+KERNELS = -table
+test-kernels: setup
+	$(GO) run ./internal/kernels $(KERNELS)
 
 # Starts, stops and flushes programs under braid watch for so long; make test does it for some seconds.
 SOAK = 10m

@@ -40,7 +40,7 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(scratch)
-	if err := build(); err != nil {
+	if err := prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -50,42 +50,6 @@ func runTests(m *testing.M) int {
 		code = 1
 	}
 	return code
-}
-
-// build makes braid and the programs that the tests record.
-func build() error {
-	if err := os.Chmod(scratch, 0o755); err != nil {
-		return err
-	}
-	braidBin = filepath.Join(scratch, "braid")
-	include, err := filepath.Abs("../../inline/include")
-	if err != nil {
-		return err
-	}
-	gcc := []string{"gcc", "-O2", "-Wall", "-Werror", "-pthread", "-I" + include}
-	traced := append([]string{braidBin, "cc"}, gcc...)
-	for _, p := range []struct {
-		name string
-		with []string
-		args []string
-	}{
-		{"braid", []string{"go", "build"}, []string{"."}},
-		{"known", traced, []string{"testdata/known.c"}},
-		{"target", traced, []string{"testdata/target.c", "-ldl"}},
-		{"agree", traced, []string{"testdata/agree.c"}},
-		{"asks", traced, []string{"testdata/asks.c"}},
-		{"plugin.so", traced, []string{"-shared", "-fPIC", "testdata/plugin.c"}},
-		{"plain", gcc, []string{"testdata/target.c", "-ldl"}},
-		{"first", []string{"gcc", "-nostdlib", "-static"}, []string{"testdata/first.S"}},
-	} {
-		bin := filepath.Join(scratch, p.name)
-		args := slices.Concat(p.with[1:], []string{"-o", bin}, p.args)
-		if out, err := exec.Command(p.with[0], args...).CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", p.name, err, out)
-		}
-		programs[p.name] = bin
-	}
-	return nil
 }
 
 // outcome is what a finished command left.

@@ -84,6 +84,9 @@ func TestFork(t *testing.T) {
 		}
 	}
 	tr := checkPerfetto(t, file)
+	if tr == nil { // in a guest
+		return
+	}
 	got := tr.Rows(t, `select replace(p.name, rtrim(p.name, replace(p.name, '/', '')), ''), count(*) from slice s join thread_track tt on tt.id = s.track_id join thread using (utid)
 		join process p using (upid) where s.name = 'leaf' group by p.pid order by 1`)
 	names := []string{"target 7"}

@@ -7,30 +7,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
-
-var faultsBuilt = sync.OnceValues(func() (string, error) {
-	bin := filepath.Join(scratch, "faults")
-	out, err := exec.Command(braidBin, "cc", "gcc", "-O2", "-Wall", "-Werror", "-pthread", "-o", bin, "testdata/faults.c").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w\n%s", err, out)
-	}
-	return bin, err
-})
-
-// faultsProgram is the path of the built testdata/faults.c.
-func faultsProgram(t *testing.T) string {
-	t.Helper()
-	bin, err := faultsBuilt()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bin
-}
 
 // victim is a running testdata/faults.c.
 type victim struct {
@@ -41,7 +21,7 @@ type victim struct {
 // victims starts the program with threads that pause for a time between two pieces of work.
 func newVictim(t *testing.T, threads int, pause time.Duration) *victim {
 	t.Helper()
-	return victimOf(t, exec.Command(faultsProgram(t), fmt.Sprint(threads), fmt.Sprint(pause.Microseconds())), threads)
+	return victimOf(t, exec.Command(programs["faults"], fmt.Sprint(threads), fmt.Sprint(pause.Microseconds())), threads)
 }
 
 func victimOf(t *testing.T, c *exec.Cmd, threads int) *victim {

@@ -96,7 +96,7 @@ func keysOf(t *testing.T, id string) (n int) {
 
 // A thousand programs that live for a moment leave nothing behind in the daemon.
 func TestWatchShortLived(t *testing.T) {
-	const programs, atOnce = 1000, 20
+	const runs, atOnce = 1000, 20
 	w := watch(t, "programs:\n  - {name: faults, threads: all, rings: 2, ring: 64K}\ntriggers:\n  - {name: died, crash: true}\n")
 	burst := func(n int) {
 		t.Helper()
@@ -105,7 +105,7 @@ func TestWatchShortLived(t *testing.T) {
 		for range atOnce {
 			wg.Go(func() {
 				for range n / atOnce {
-					if out, err := exec.Command(faultsProgram(t), "tiny").CombinedOutput(); err != nil {
+					if out, err := exec.Command(programs["faults"], "tiny").CombinedOutput(); err != nil {
 						mu.Lock()
 						t.Errorf("%v: %s", err, out)
 						mu.Unlock()
@@ -122,11 +122,11 @@ func TestWatchShortLived(t *testing.T) {
 	burst(100)
 	before := holds(t, w.cmd.Process.Pid)
 	w.count("")
-	burst(programs)
+	burst(runs)
 	after := holds(t, w.cmd.Process.Pid)
-	t.Logf("%d of %d were attached to; before: %v; after: %v", w.count("msg=watching pid="), programs, before, after)
+	t.Logf("%d of %d were attached to; before: %v; after: %v", w.count("msg=watching pid="), runs, before, after)
 	// Some kernels' tracepoints are silent now and then (see the eBPF tests), also the one that says that a process is freed.
-	if after.files > before.files || after.areas != 0 || after.bpf != before.bpf || after.keys > before.keys+programs/50 || after.mappings > before.mappings+30 ||
+	if after.files > before.files || after.areas != 0 || after.bpf != before.bpf || after.keys > before.keys+runs/50 || after.mappings > before.mappings+30 ||
 		after.threads > before.threads+8 || after.resident > before.resident+32<<20 {
 		t.Errorf("before: %v; after: %v", before, after)
 	}

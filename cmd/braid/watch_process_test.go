@@ -16,7 +16,7 @@ func TestWatchExec(t *testing.T) {
 	v := newVictim(t, 0, 0)
 	w.knows(t, v.pid)
 	v.do("before 101")
-	fmt.Fprintln(v.stdin, "exec "+faultsProgram(t))
+	fmt.Fprintln(v.stdin, "exec "+programs["faults"])
 	if pid := v.expect("main"); pid != v.pid {
 		t.Fatalf("process %d became %d", v.pid, pid)
 	}

@@ -23,7 +23,7 @@ func TestWatchAsUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	as := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	own := exec.Command(faultsProgram(t), "1", "100")
+	own := exec.Command(programs["faults"], "1", "100")
 	own.SysProcAttr = as
 	v := victimOf(t, own, 1)
 	other := newVictim(t, 1, 100*time.Microsecond) // root's

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// build makes, below dir, what a guest's /test holds: a test binary for each run, braid and the programs of its tests.
+func build(dir string) error {
+	b := builder{dir: dir}
+	b.mkdir("arm64", "probes", "braid-arm64", "braid-arm", "keep")
+	made := map[string]string{}
+	for _, r := range runs {
+		if made[r.pkg] == "" {
+			made[r.pkg] = binaryOf(r.pkg)
+			b.command([]string{"GOARCH=arm64"}, "go", "test", "-c", "-o", filepath.Join(dir, made[r.pkg]), "./"+r.pkg)
+		}
+	}
+	const cross = "aarch64-linux-gnu-"
+	b.command(nil, cross+"gcc", "-O1", "-static", "-pthread", "-o", filepath.Join(dir, "arm64/target"), "bpf/testdata/target.c")
+	host := filepath.Join(dir, "keep/braid")
+	b.command(nil, "go", "build", "-o", host, "./cmd/braid")
+	probe := []string{cross + "g++", "-O2", "-static", "-pthread", "bpf/testdata/probe.cc", "-o"}
+	b.command(nil, append(probe, filepath.Join(dir, "probes/plain"))...)
+	b.command(nil, append(append([]string{host, "cc"}, probe...), filepath.Join(dir, "probes/traced"))...)
+	b.command([]string{"GOARCH=arm64"}, "go", "build", "-o", filepath.Join(dir, "braid-arm64/braid"), "./cmd/braid")
+	b.command([]string{"BRAID_TEST_KEEP=" + filepath.Join(dir, "keep")}, "go", "test", "-count=1", "-run=^TestBuildForOtherProcessors$", "./cmd/braid")
+	for _, arch := range []string{"arm64", "arm"} {
+		programs, err := filepath.Glob(filepath.Join(dir, "keep", arch, "*"))
+		if err != nil || len(programs) == 0 {
+			b.fail(fmt.Errorf("no programs for %s: %w", arch, err))
+		}
+		for _, p := range programs {
+			b.rename(p, filepath.Join(dir, "braid-"+arch, filepath.Base(p)))
+		}
+	}
+	// A 32-bit program is recorded by a 64-bit braid.
+	if b.err == nil {
+		b.fail(os.Symlink("../braid-arm64/braid", filepath.Join(dir, "braid-arm/braid")))
+		b.fail(os.RemoveAll(filepath.Join(dir, "keep")))
+	}
+	return b.err
+}
+
+// binaryOf names a package's test binary.
+func binaryOf(pkg string) string { return strings.ReplaceAll(pkg, "/", "-") + ".test" }
+
+// builder keeps the first error.
+type builder struct {
+	dir string
+	err error
+}
+
+func (b *builder) fail(err error) {
+	if b.err == nil && err != nil {
+		b.err = err
+	}
+}
+
+func (b *builder) mkdir(names ...string) {
+	for _, name := range names {
+		b.fail(os.MkdirAll(filepath.Join(b.dir, name), 0o755))
+	}
+}
+
+func (b *builder) rename(from, to string) {
+	if b.err == nil {
+		b.fail(os.Rename(from, to))
+	}
+}
+
+func (b *builder) command(env []string, args ...string) {
+	if b.err != nil {
+		return
+	}
+	c := exec.Command(args[0], args[1:]...)
+	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
+	if out, err := c.CombinedOutput(); err != nil {
+		b.err = fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// native is the kernel that this runs on.
+const native = "native"
+
+// The marks that a guest's script writes between what the tests print.
+const (
+	markRun   = "=== kernels: run "
+	markFiles = "=== kernels: files"
+	markEnd   = "=== kernels: end"
+)
+
+// wanted returns the tests of each run, in the order of runs.
+func wanted(quick bool) map[string][]string {
+	tests := map[string][]string{}
+	for _, f := range chosen(quick) {
+		for _, name := range f.tests {
+			if !slices.Contains(tests[f.run], name) {
+				tests[f.run] = append(tests[f.run], name)
+			}
+		}
+	}
+	return tests
+}
+
+func pattern(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
+
+// inGuest runs the tests under a kernel and returns what they printed. Files that they left are in dir.
+func inGuest(ctx context.Context, guest, kernel, dir string, quick bool, log io.Writer) (string, error) {
+	var script strings.Builder
+	script.WriteString("mkdir -p /tmp/perfetto /test/tmp; export TMPDIR=/test/tmp\n")
+	for _, r := range runs {
+		tests := wanted(quick)[r.name]
+		if len(tests) == 0 {
+			continue
+		}
+		fmt.Fprintf(&script, "echo '%s%s'\n%s /test/%s -test.v -test.timeout 15m -test.run '%s'\n", markRun, r.name,
+			strings.Join(r.env, " "), binaryOf(r.pkg), pattern(tests))
+	}
+	// Through the serial port, which is slow: packed.
+	fmt.Fprintf(&script, "echo '%s'\ntar -c -C /tmp/perfetto . | gzip | base64\necho '%s'\n", markFiles, markEnd)
+	if err := os.WriteFile(filepath.Join(dir, "run"), []byte(script.String()), 0o600); err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	c := exec.CommandContext(ctx, guest, "arm64", kernel, "--seconds", "1500", "--file", filepath.Join(dir, "..", "test")+":/test",
+		"--file", filepath.Join(dir, "run")+":/run-tests", "--", "sh", "/run-tests")
+	c.Stdout, c.Stderr = io.MultiWriter(&out, log), log
+	if err := c.Run(); err != nil {
+		return out.String(), fmt.Errorf("the guest: %w", err)
+	}
+	text, files, ok := strings.Cut(out.String(), markFiles+"\n")
+	files, _, ended := strings.Cut(files, markEnd)
+	if !ok || !ended {
+		return text, errors.New("the guest's script did not come to its end")
+	}
+	return text, unpack(files, filepath.Join(dir, "perfetto"))
+}
+
+// unpack takes a tar file out of its wrapping.
+func unpack(text, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	packed, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(text, "\n", ""))
+	if err != nil {
+		return fmt.Errorf("the guest's files: %w", err)
+	}
+	c := exec.Command("tar", "-xz", "-C", dir)
+	c.Stdin = bytes.NewReader(packed)
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("the guest's files: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// here runs the same tests on this machine.
+func here(ctx context.Context, quick bool, log io.Writer) (string, error) {
+	var all bytes.Buffer
+	for _, r := range runs {
+		tests := wanted(quick)[r.name]
+		if r.guest || len(tests) == 0 {
+			continue
+		}
+		fmt.Fprintf(&all, "%s%s\n", markRun, r.name)
+		c := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", pattern(tests), "./"+r.pkg)
+		c.Stdout, c.Stderr = io.MultiWriter(&all, log), log
+		var failed *exec.ExitError // told by the tests' lines
+		if err := c.Run(); err != nil && !errors.As(err, &failed) {
+			return "", err
+		}
+	}
+	return all.String(), nil
+}
+
+// imported checks here what braid exported there.
+func imported(ctx context.Context, dir string, log io.Writer) error {
+	c := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", "^TestPerfettoFromElsewhere$", "./cmd/braid")
+	c.Env = append(os.Environ(), "BRAID_TEST_PERFETTO="+filepath.Join(dir, "perfetto"))
+	c.Stdout, c.Stderr = log, log
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("what the guest exported for Perfetto: %w", err)
+	}
+	return nil
+}
