@@ -20,6 +20,8 @@ enum event_kind {
 	KIND_RENAME = 6,
 	KIND_MIGRATE = 7,
 	KIND_FREQ = 8,
+	KIND_IDLE = 9,
+	KIND_AFFINITY = 10,
 	KIND_RQ_ISSUE = 16,
 	KIND_RQ_COMPLETE = 17,
 	KIND_FSYNC = 18,
@@ -42,6 +44,7 @@ enum event_kind {
 #define FLAG_NEXT_SERVER (1 << 5) /* switch */
 #define FLAG_NEW         (1 << 0) /* waking */
 #define FLAG_SERVER      (1 << 1) /* waking */
+#define FLAG_BEHIND      (1 << 2) /* waking, migrate */
 #define FLAG_THREAD      (1 << 0) /* fork */
 #define FLAG_INDIRECT    (1 << 0) /* rq_issue, rq_complete */
 #define FLAG_MATCH       (1 << 0) /* announce */
@@ -217,6 +220,16 @@ struct freq_event {
 	__u32 cpu;
 };
 
+struct idle_event {
+	struct event_header h;
+	__u64 idle;
+};
+
+struct affinity_event {
+	struct event_header h;
+	__u64 allowed;
+};
+
 struct rq_event {
 	struct event_header h;
 	__u64 id;
@@ -337,6 +350,8 @@ enum counter {
 	COUNT_RING_FULL_RENAME,
 	COUNT_RING_FULL_MIGRATE,
 	COUNT_RING_FULL_FREQ,
+	COUNT_RING_FULL_IDLE,
+	COUNT_RING_FULL_AFFINITY,
 	COUNT_RING_FULL_RQ_ISSUE,
 	COUNT_RING_FULL_RQ_COMPLETE,
 	COUNT_RING_FULL_FSYNC,

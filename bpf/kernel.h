@@ -32,6 +32,7 @@ enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
@@ -108,6 +109,10 @@ struct linux_binprm {
 	struct file *file;
 };
 
+struct cpumask {
+	unsigned long bits[1]; /* as many as CONFIG_NR_CPUS needs */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -117,6 +122,7 @@ struct task_struct {
 	int tgid;
 	unsigned in_iowait : 1;
 	unsigned in_execve : 1;
+	struct cpumask cpus_mask; /* since Linux 5.3 */
 	struct task_struct *real_parent;
 	struct signal_struct *signal;
 	const struct cred *cred;

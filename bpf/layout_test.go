@@ -35,6 +35,8 @@ func TestLayout(t *testing.T) {
 		{"rename_event", kevent.Rename{}, []kevent.Kind{kevent.KindRename}},
 		{"migrate_event", kevent.Migrate{}, []kevent.Kind{kevent.KindMigrate}},
 		{"freq_event", kevent.Freq{}, []kevent.Kind{kevent.KindFreq}},
+		{"idle_event", kevent.Idle{}, []kevent.Kind{kevent.KindIdle}},
+		{"affinity_event", kevent.Affinity{}, []kevent.Kind{kevent.KindAffinity}},
 		{"rq_event", kevent.Rq{}, []kevent.Kind{kevent.KindRqIssue, kevent.KindRqComplete}},
 		{"fsync_event", kevent.Fsync{}, []kevent.Kind{kevent.KindFsync}},
 		{"major_fault_event", kevent.MajorFault{}, []kevent.Kind{kevent.KindMajorFault}},

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"braid/internal/cpus"
+
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
@@ -20,6 +22,7 @@ type loader struct {
 	types     kernelTypes
 	ringBytes int
 	watch     *WatchOptions
+	cpus      []cpus.CPU // Options.CPUs
 	cache     *btf.Cache
 	programs  []program
 }
@@ -131,7 +134,10 @@ func (l *loader) configure(u unit, spec *ebpf.CollectionSpec) error {
 	if u.configure == nil {
 		return nil
 	}
-	return u.configure(spec, l.types)
+	if err := u.configure(spec, l.types); err != nil || spec.Maps["idleness"] == nil {
+		return err
+	}
+	return configureIdle(spec, l.cpus)
 }
 
 // sharedMaps returns the maps of earlier units that this one has too.

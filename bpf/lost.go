@@ -16,6 +16,8 @@ var counterNames = [...]string{
 	"kernel_ring_full_rename",
 	"kernel_ring_full_migrate",
 	"kernel_ring_full_freq",
+	"kernel_ring_full_idle",
+	"kernel_ring_full_affinity",
 	"kernel_ring_full_rq_issue",
 	"kernel_ring_full_rq_complete",
 	"kernel_ring_full_fsync",

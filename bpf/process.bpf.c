@@ -21,6 +21,8 @@ union any_event {
 	struct rename_event rename;
 	struct migrate_event migrate;
 	struct freq_event freq;
+	struct idle_event idle;
+	struct affinity_event affinity;
 	struct rq_event rq;
 	struct fsync_event fsync;
 	struct major_fault_event major_fault;

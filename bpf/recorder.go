@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"braid/internal/cpus"
+
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
@@ -33,6 +35,9 @@ type Options struct {
 	// BTFPath names a file with the running kernel's types (raw BTF or an ELF file with .BTF), for kernels without
 	// /sys/kernel/btf/vmlinux. With it, programs attach to raw tracepoints, which costs the traced program some more.
 	BTFPath string
+	// CPUs are the machine's processors, for which ones are stronger than which; nil reads them now, and which are
+	// online all along.
+	CPUs []cpus.CPU
 	// Watch, if not nil, announces processes and lets those that are added have limits and histograms. Waits and
 	// switches come with UnitSched, the rest with UnitIO; Units without either only announce.
 	Watch *WatchOptions
@@ -45,6 +50,7 @@ type Recorder struct {
 	targets *targetTable
 	watch   *watchTable // nil without Options.Watch
 	ring    *ring
+	online  onlineCheck
 	maps    map[string]*ebpf.Map // shared by all units
 	misses  []missCounter
 
@@ -92,7 +98,7 @@ func Load(opts Options) (*Recorder, error) {
 	}
 
 	r := &Recorder{maps: map[string]*ebpf.Map{}, probes: map[*Probe]struct{}{}}
-	l := loader{r: r, types: types, ringBytes: ringBytes, watch: opts.Watch}
+	l := loader{r: r, types: types, ringBytes: ringBytes, watch: opts.Watch, cpus: opts.CPUs}
 	if err := l.load(units); err != nil {
 		return nil, errors.Join(explain(err), r.Close())
 	}
@@ -113,6 +119,12 @@ func Load(opts Options) (*Recorder, error) {
 	}
 	if err := l.attach(); err != nil {
 		return nil, errors.Join(explain(err), r.Close())
+	}
+	if r.maps["idleness"] != nil {
+		visitCPUs()
+		if opts.CPUs == nil {
+			r.online.usable = r.maps["usable"]
+		}
 	}
 	return r, nil
 }

@@ -91,6 +91,7 @@ func newRing(m *ebpf.Map, wakeBytes int) (_ *ring, err error) {
 // After Stop, Read returns what is left and then io.EOF; after Close, os.ErrClosed. If the next event does not fit into
 // buf at all (kevent.MaxSize always fits), it fails with io.ErrShortBuffer. Concurrent calls take turns.
 func (r *Recorder) Read(buf []byte, deadline time.Time) ([]byte, error) {
+	r.online.look(time.Now())
 	return r.ring.read(buf, deadline)
 }
 

@@ -2,29 +2,14 @@
 
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 /*
- * Unit sched: which thread runs on which CPU, who woke it, where it was moved, how fast the CPU runs.
+ * Unit sched: which thread runs on which CPU, who woke it, where it was moved, how fast the CPU runs, and which CPUs are
+ * idle meanwhile.
  */
 #include "waits.h"
+#include "idle.h"
 
 /* sched_switch says the outgoing thread's state (since 5.18); before, it is read from the thread, a moment later. */
 const volatile bool switch_has_state = false;
-
-/*
- * Per CPU, whether the thread that runs there is a foreigner that came right after a target. The next switch is then
- * recorded too, so that a viewer knows how long the foreigner kept the CPU. Only the CPU itself uses its entry, with
- * interrupts off; an entry has a cache line to itself. The loader sets max_entries to the number of possible CPUs.
- */
-struct cpu_line {
-	__u64 foreigner;
-	__u64 pad[7];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cpu_line);
-} cpus SEC(".maps");
 
 inline_fn void fill_next(struct switch_event *e, struct task_struct *next, __u32 tgid)
 {
@@ -66,16 +51,22 @@ int on_switch(args *ctx)
 	bool from = is_target(prev_tgid), to = is_target(next_tgid);
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_line *line = bpf_map_lookup_elem(&cpus, &cpu);
+	if (line)
+		cpu_switches(line, cpu, FIELD(next, pid) == 0, to);
 	if (!from && !to && (!line || !line->foreigner))
 		return 0;
 	if (line)
 		line->foreigner = from && !to;
+	__u32 state = outgoing_state(ctx);
+	if (from && state == 0)
+		target_waits(prev, cpu);
+	if (line && to)
+		target_runs(line, next);
 
 	struct switch_event *e = reserve(sizeof(*e), COUNT_RING_FULL_SWITCH);
 	if (!e)
 		return 0;
 	__u8 flags = (from ? FLAG_PREV_TARGET : 0) | (to ? FLAG_NEXT_TARGET : 0);
-	__u32 state = outgoing_state(ctx);
 	if (state == 0)
 		flags |= FLAG_PREEMPTED;
 	else if (BITFIELD(prev, in_iowait))
@@ -110,6 +101,8 @@ inline_fn int woken(struct task_struct *p, __u8 flags)
 	}
 	if (!is_target(tgid))
 		return 0;
+	if (target_waits(p, task_cpu(p)))
+		flags |= FLAG_BEHIND;
 
 	struct waking_event *e = reserve(sizeof(*e), COUNT_RING_FULL_WAKING);
 	if (!e)
@@ -146,10 +139,11 @@ int on_migrate(args *ctx)
 	if (!is_target(FIELD(p, tgid)))
 		return 0;
 
+	__u8 flags = target_waits(p, (__u32)ctx[1]) ? FLAG_BEHIND : 0;
 	struct migrate_event *e = reserve(sizeof(*e), COUNT_RING_FULL_MIGRATE);
 	if (!e)
 		return 0;
-	fill_header(&e->h, bpf_ktime_get_boot_ns(), FIELD(p, pid), KIND_MIGRATE, 0);
+	fill_header(&e->h, bpf_ktime_get_boot_ns(), FIELD(p, pid), KIND_MIGRATE, flags);
 	e->from_cpu = task_cpu(p);
 	e->to_cpu = (__u32)ctx[1];
 	submit(e);

@@ -16,7 +16,21 @@ import (
 type schedCpuLine struct {
 	_         structs.HostLayout
 	Foreigner uint64
-	Pad       [7]uint64
+	Idle      uint64
+	Target    uint64
+	Stronger  uint64
+	Weaker    uint64
+	Pad       [3]uint64
+}
+
+type schedIdleness struct {
+	_          structs.HostLayout
+	Idle       uint64
+	Target     uint64
+	Told       uint64
+	Restricted uint64
+	Pad        [4]uint64
+	Waiting    [64]uint8
 }
 
 type schedTargetPage struct {
@@ -28,16 +42,22 @@ type schedTargetPage struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	schedMapAffinities     = "affinities"
 	schedMapCounters       = "counters"
 	schedMapCpus           = "cpus"
 	schedMapEvents         = "events"
+	schedMapIdleness       = "idleness"
 	schedMapTargets        = "targets"
+	schedMapUsable         = "usable"
 	schedProgOnFrequency   = "on_frequency"
 	schedProgOnMigrate     = "on_migrate"
 	schedProgOnSwitch      = "on_switch"
 	schedProgOnWakeupNew   = "on_wakeup_new"
 	schedProgOnWaking      = "on_waking"
+	schedVarHasClusters    = "has_clusters"
+	schedVarPossibleCpus   = "possible_cpus"
 	schedVarSwitchHasState = "switch_has_state"
+	schedVarTellsIdle      = "tells_idle"
 	schedVarWakeBytes      = "wake_bytes"
 )
 
@@ -94,17 +114,23 @@ type schedProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type schedMapSpecs struct {
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Cpus     *ebpf.MapSpec `ebpf:"cpus"`
-	Events   *ebpf.MapSpec `ebpf:"events"`
-	Targets  *ebpf.MapSpec `ebpf:"targets"`
+	Affinities *ebpf.MapSpec `ebpf:"affinities"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Cpus       *ebpf.MapSpec `ebpf:"cpus"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	Idleness   *ebpf.MapSpec `ebpf:"idleness"`
+	Targets    *ebpf.MapSpec `ebpf:"targets"`
+	Usable     *ebpf.MapSpec `ebpf:"usable"`
 }
 
 // schedVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type schedVariableSpecs struct {
+	HasClusters    *ebpf.VariableSpec `ebpf:"has_clusters"`
+	PossibleCpus   *ebpf.VariableSpec `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
+	TellsIdle      *ebpf.VariableSpec `ebpf:"tells_idle"`
 	WakeBytes      *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
 
@@ -128,18 +154,24 @@ func (o *schedObjects) Close() error {
 //
 // It can be passed to loadSchedObjects or ebpf.CollectionSpec.LoadAndAssign.
 type schedMaps struct {
-	Counters *ebpf.Map `ebpf:"counters"`
-	Cpus     *ebpf.Map `ebpf:"cpus"`
-	Events   *ebpf.Map `ebpf:"events"`
-	Targets  *ebpf.Map `ebpf:"targets"`
+	Affinities *ebpf.Map `ebpf:"affinities"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Cpus       *ebpf.Map `ebpf:"cpus"`
+	Events     *ebpf.Map `ebpf:"events"`
+	Idleness   *ebpf.Map `ebpf:"idleness"`
+	Targets    *ebpf.Map `ebpf:"targets"`
+	Usable     *ebpf.Map `ebpf:"usable"`
 }
 
 func (m *schedMaps) Close() error {
 	return _SchedClose(
+		m.Affinities,
 		m.Counters,
 		m.Cpus,
 		m.Events,
+		m.Idleness,
 		m.Targets,
+		m.Usable,
 	)
 }
 
@@ -147,7 +179,10 @@ func (m *schedMaps) Close() error {
 //
 // It can be passed to loadSchedObjects or ebpf.CollectionSpec.LoadAndAssign.
 type schedVariables struct {
+	HasClusters    *ebpf.Variable `ebpf:"has_clusters"`
+	PossibleCpus   *ebpf.Variable `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`
+	TellsIdle      *ebpf.Variable `ebpf:"tells_idle"`
 	WakeBytes      *ebpf.Variable `ebpf:"wake_bytes"`
 }
 

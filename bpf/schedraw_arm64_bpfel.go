@@ -16,7 +16,21 @@ import (
 type schedRawCpuLine struct {
 	_         structs.HostLayout
 	Foreigner uint64
-	Pad       [7]uint64
+	Idle      uint64
+	Target    uint64
+	Stronger  uint64
+	Weaker    uint64
+	Pad       [3]uint64
+}
+
+type schedRawIdleness struct {
+	_          structs.HostLayout
+	Idle       uint64
+	Target     uint64
+	Told       uint64
+	Restricted uint64
+	Pad        [4]uint64
+	Waiting    [64]uint8
 }
 
 type schedRawTargetPage struct {
@@ -28,16 +42,22 @@ type schedRawTargetPage struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	schedRawMapAffinities     = "affinities"
 	schedRawMapCounters       = "counters"
 	schedRawMapCpus           = "cpus"
 	schedRawMapEvents         = "events"
+	schedRawMapIdleness       = "idleness"
 	schedRawMapTargets        = "targets"
+	schedRawMapUsable         = "usable"
 	schedRawProgOnFrequency   = "on_frequency"
 	schedRawProgOnMigrate     = "on_migrate"
 	schedRawProgOnSwitch      = "on_switch"
 	schedRawProgOnWakeupNew   = "on_wakeup_new"
 	schedRawProgOnWaking      = "on_waking"
+	schedRawVarHasClusters    = "has_clusters"
+	schedRawVarPossibleCpus   = "possible_cpus"
 	schedRawVarSwitchHasState = "switch_has_state"
+	schedRawVarTellsIdle      = "tells_idle"
 	schedRawVarWakeBytes      = "wake_bytes"
 )
 
@@ -94,17 +114,23 @@ type schedRawProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type schedRawMapSpecs struct {
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Cpus     *ebpf.MapSpec `ebpf:"cpus"`
-	Events   *ebpf.MapSpec `ebpf:"events"`
-	Targets  *ebpf.MapSpec `ebpf:"targets"`
+	Affinities *ebpf.MapSpec `ebpf:"affinities"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Cpus       *ebpf.MapSpec `ebpf:"cpus"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	Idleness   *ebpf.MapSpec `ebpf:"idleness"`
+	Targets    *ebpf.MapSpec `ebpf:"targets"`
+	Usable     *ebpf.MapSpec `ebpf:"usable"`
 }
 
 // schedRawVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type schedRawVariableSpecs struct {
+	HasClusters    *ebpf.VariableSpec `ebpf:"has_clusters"`
+	PossibleCpus   *ebpf.VariableSpec `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
+	TellsIdle      *ebpf.VariableSpec `ebpf:"tells_idle"`
 	WakeBytes      *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
 
@@ -128,18 +154,24 @@ func (o *schedRawObjects) Close() error {
 //
 // It can be passed to loadSchedRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type schedRawMaps struct {
-	Counters *ebpf.Map `ebpf:"counters"`
-	Cpus     *ebpf.Map `ebpf:"cpus"`
-	Events   *ebpf.Map `ebpf:"events"`
-	Targets  *ebpf.Map `ebpf:"targets"`
+	Affinities *ebpf.Map `ebpf:"affinities"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Cpus       *ebpf.Map `ebpf:"cpus"`
+	Events     *ebpf.Map `ebpf:"events"`
+	Idleness   *ebpf.Map `ebpf:"idleness"`
+	Targets    *ebpf.Map `ebpf:"targets"`
+	Usable     *ebpf.Map `ebpf:"usable"`
 }
 
 func (m *schedRawMaps) Close() error {
 	return _SchedRawClose(
+		m.Affinities,
 		m.Counters,
 		m.Cpus,
 		m.Events,
+		m.Idleness,
 		m.Targets,
+		m.Usable,
 	)
 }
 
@@ -147,7 +179,10 @@ func (m *schedRawMaps) Close() error {
 //
 // It can be passed to loadSchedRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type schedRawVariables struct {
+	HasClusters    *ebpf.Variable `ebpf:"has_clusters"`
+	PossibleCpus   *ebpf.Variable `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`
+	TellsIdle      *ebpf.Variable `ebpf:"tells_idle"`
 	WakeBytes      *ebpf.Variable `ebpf:"wake_bytes"`
 }
 

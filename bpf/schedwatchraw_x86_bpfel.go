@@ -16,7 +16,21 @@ import (
 type schedWatchRawCpuLine struct {
 	_         structs.HostLayout
 	Foreigner uint64
-	Pad       [7]uint64
+	Idle      uint64
+	Target    uint64
+	Stronger  uint64
+	Weaker    uint64
+	Pad       [3]uint64
+}
+
+type schedWatchRawIdleness struct {
+	_          structs.HostLayout
+	Idle       uint64
+	Target     uint64
+	Told       uint64
+	Restricted uint64
+	Pad        [4]uint64
+	Waiting    [64]uint8
 }
 
 type schedWatchRawTargetPage struct {
@@ -54,12 +68,15 @@ type schedWatchRawWatched struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	schedWatchRawMapAffinities     = "affinities"
 	schedWatchRawMapCounters       = "counters"
 	schedWatchRawMapCpus           = "cpus"
 	schedWatchRawMapEvents         = "events"
+	schedWatchRawMapIdleness       = "idleness"
 	schedWatchRawMapSlots          = "slots"
 	schedWatchRawMapTargets        = "targets"
 	schedWatchRawMapThreads        = "threads"
+	schedWatchRawMapUsable         = "usable"
 	schedWatchRawMapWatched        = "watched"
 	schedWatchRawProgOnFrequency   = "on_frequency"
 	schedWatchRawProgOnMigrate     = "on_migrate"
@@ -68,7 +85,10 @@ const (
 	schedWatchRawProgOnThreadExit  = "on_thread_exit"
 	schedWatchRawProgOnWakeupNew   = "on_wakeup_new"
 	schedWatchRawProgOnWaking      = "on_waking"
+	schedWatchRawVarHasClusters    = "has_clusters"
+	schedWatchRawVarPossibleCpus   = "possible_cpus"
 	schedWatchRawVarSwitchHasState = "switch_has_state"
+	schedWatchRawVarTellsIdle      = "tells_idle"
 	schedWatchRawVarWakeBytes      = "wake_bytes"
 )
 
@@ -127,20 +147,26 @@ type schedWatchRawProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type schedWatchRawMapSpecs struct {
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Cpus     *ebpf.MapSpec `ebpf:"cpus"`
-	Events   *ebpf.MapSpec `ebpf:"events"`
-	Slots    *ebpf.MapSpec `ebpf:"slots"`
-	Targets  *ebpf.MapSpec `ebpf:"targets"`
-	Threads  *ebpf.MapSpec `ebpf:"threads"`
-	Watched  *ebpf.MapSpec `ebpf:"watched"`
+	Affinities *ebpf.MapSpec `ebpf:"affinities"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Cpus       *ebpf.MapSpec `ebpf:"cpus"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	Idleness   *ebpf.MapSpec `ebpf:"idleness"`
+	Slots      *ebpf.MapSpec `ebpf:"slots"`
+	Targets    *ebpf.MapSpec `ebpf:"targets"`
+	Threads    *ebpf.MapSpec `ebpf:"threads"`
+	Usable     *ebpf.MapSpec `ebpf:"usable"`
+	Watched    *ebpf.MapSpec `ebpf:"watched"`
 }
 
 // schedWatchRawVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type schedWatchRawVariableSpecs struct {
+	HasClusters    *ebpf.VariableSpec `ebpf:"has_clusters"`
+	PossibleCpus   *ebpf.VariableSpec `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
+	TellsIdle      *ebpf.VariableSpec `ebpf:"tells_idle"`
 	WakeBytes      *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
 
@@ -164,23 +190,29 @@ func (o *schedWatchRawObjects) Close() error {
 //
 // It can be passed to loadSchedWatchRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type schedWatchRawMaps struct {
-	Counters *ebpf.Map `ebpf:"counters"`
-	Cpus     *ebpf.Map `ebpf:"cpus"`
-	Events   *ebpf.Map `ebpf:"events"`
-	Slots    *ebpf.Map `ebpf:"slots"`
-	Targets  *ebpf.Map `ebpf:"targets"`
-	Threads  *ebpf.Map `ebpf:"threads"`
-	Watched  *ebpf.Map `ebpf:"watched"`
+	Affinities *ebpf.Map `ebpf:"affinities"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Cpus       *ebpf.Map `ebpf:"cpus"`
+	Events     *ebpf.Map `ebpf:"events"`
+	Idleness   *ebpf.Map `ebpf:"idleness"`
+	Slots      *ebpf.Map `ebpf:"slots"`
+	Targets    *ebpf.Map `ebpf:"targets"`
+	Threads    *ebpf.Map `ebpf:"threads"`
+	Usable     *ebpf.Map `ebpf:"usable"`
+	Watched    *ebpf.Map `ebpf:"watched"`
 }
 
 func (m *schedWatchRawMaps) Close() error {
 	return _SchedWatchRawClose(
+		m.Affinities,
 		m.Counters,
 		m.Cpus,
 		m.Events,
+		m.Idleness,
 		m.Slots,
 		m.Targets,
 		m.Threads,
+		m.Usable,
 		m.Watched,
 	)
 }
@@ -189,7 +221,10 @@ func (m *schedWatchRawMaps) Close() error {
 //
 // It can be passed to loadSchedWatchRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type schedWatchRawVariables struct {
+	HasClusters    *ebpf.Variable `ebpf:"has_clusters"`
+	PossibleCpus   *ebpf.Variable `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`
+	TellsIdle      *ebpf.Variable `ebpf:"tells_idle"`
 	WakeBytes      *ebpf.Variable `ebpf:"wake_bytes"`
 }
 

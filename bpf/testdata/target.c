@@ -260,6 +260,16 @@ static void story_fault(const char *path, int n)
 	end(s);
 }
 
+/* Keeps a CPU busy for a time. */
+static void story_run(int cpu, int ms)
+{
+	pin(cpu);
+	struct span s = mark();
+	while (now() - s.time < ms * 1000000ull)
+		;
+	end(s);
+}
+
 int main(int argc, char **argv)
 {
 	const char *story = argc > 1 ? argv[1] : "";
@@ -288,6 +298,13 @@ int main(int argc, char **argv)
 		story_read(argv[2], atoi(argv[3]), atoi(argv[4]));
 	} else if (!strcmp(story, "fault")) {
 		story_fault(argv[2], atoi(argv[3]));
+	} else if (!strcmp(story, "run")) {
+		story_run(atoi(argv[2]), atoi(argv[3]));
+	} else if (!strcmp(story, "doze")) { /* sleeps and wakes up on a CPU, all the time */
+		pin(atoi(argv[2]));
+		say("dozing\n");
+		for (;;)
+			nap();
 	} else if (!strcmp(story, "spin")) { /* keeps a CPU from idling, at the lowest priority there is */
 		struct sched_param none = { 0 };
 		pin(atoi(argv[2]));

@@ -24,6 +24,8 @@ const (
 	renameSize            = 24
 	migrateSize           = 8
 	freqSize              = 8
+	idleSize              = 8
+	affinitySize          = 8
 	rqSize                = 48
 	fsyncSize             = 24
 	majorFaultSize        = 24
@@ -50,6 +52,8 @@ var bodySizes = [256]uint8{
 	KindRename:            renameSize,
 	KindMigrate:           migrateSize,
 	KindFreq:              freqSize,
+	KindIdle:              idleSize,
+	KindAffinity:          affinitySize,
 	KindRqIssue:           rqSize,
 	KindRqComplete:        rqSize,
 	KindFsync:             fsyncSize,
@@ -169,6 +173,12 @@ func DecodeFreq(b []byte) Freq {
 	b = b[:freqSize]
 	return Freq{KHz: u32(b, 0), CPU: u32(b, 4)}
 }
+
+// DecodeIdle reads KindIdle's body.
+func DecodeIdle(b []byte) Idle { return Idle{Idle: u64(b[:idleSize], 0)} }
+
+// DecodeAffinity reads KindAffinity's body.
+func DecodeAffinity(b []byte) Affinity { return Affinity{Allowed: u64(b[:affinitySize], 0)} }
 
 // DecodeRq reads KindRqIssue's and KindRqComplete's body.
 func DecodeRq(b []byte) Rq {

@@ -86,6 +86,16 @@ func AppendFreq(b []byte, h Header, e Freq) []byte {
 	return put32(b, e.CPU)
 }
 
+// AppendIdle appends a KindIdle event.
+func AppendIdle(b []byte, h Header, e Idle) []byte {
+	return put64(appendHeader(b, h, KindIdle), e.Idle)
+}
+
+// AppendAffinity appends a KindAffinity event.
+func AppendAffinity(b []byte, h Header, e Affinity) []byte {
+	return put64(appendHeader(b, h, KindAffinity), e.Allowed)
+}
+
 // AppendRqIssue appends a KindRqIssue event.
 func AppendRqIssue(b []byte, h Header, e Rq) []byte { return appendRq(b, h, KindRqIssue, e) }
 

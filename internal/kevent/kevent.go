@@ -19,6 +19,8 @@ const (
 	KindRename     Kind = 6  // a thread changed its name
 	KindMigrate    Kind = 7  // a runnable thread was moved to another CPU's queue
 	KindFreq       Kind = 8  // a CPU's frequency changed
+	KindIdle       Kind = 9  // which CPUs are idle
+	KindAffinity   Kind = 10 // which CPUs a thread may use
 	KindRqIssue    Kind = 16 // a block request went to the device
 	KindRqComplete Kind = 17 // a block request came back
 	KindFsync      Kind = 18 // an fsync-family call returned; the header's time is its end
@@ -64,6 +66,8 @@ const (
 	// FlagServer, on KindWaking: the woken thread belongs to no traced process, but works for a binder transaction of one,
 	// or is woken to.
 	FlagServer uint8 = 1 << 1
+	// FlagBehind, on KindWaking and KindMigrate: the CPU in whose queue the thread now waits was not idle.
+	FlagBehind uint8 = 1 << 2
 	// FlagThread, on KindFork: a thread of the same process, not a process.
 	FlagThread uint8 = 1 << 0
 	// FlagIndirect, on KindRqIssue: issued by a kernel thread while a traced thread was within an fsync-family call;
@@ -144,6 +148,20 @@ type Migrate struct {
 type Freq struct {
 	KHz uint32
 	CPU uint32
+} // 8 bytes
+
+// Idle is KindIdle's body; Header.Tid is 0. It tells which CPUs are idle from its time on, and comes where that matters
+// to a traced thread: when one begins to run on a CPU that is weaker than others, or to wait behind others for a CPU
+// (FlagBehind, or FlagPreempted), if it is not what the last Idle event told; and whenever it changes while one does.
+// At other times it is not kept up to date. It is missing on machines with more than 64 CPUs.
+type Idle struct {
+	Idle uint64 // bit a CPU, bit 0 first
+} // 8 bytes
+
+// Affinity is KindAffinity's body; Header.Tid is the thread. A thread may use all CPUs until an event says otherwise.
+// Changes are noticed when the thread begins to run or wait as in Idle.
+type Affinity struct {
+	Allowed uint64 // bit a CPU, bit 0 first; bits of CPUs that do not exist are 0
 } // 8 bytes
 
 // The states of Switch.PrevState that matter here; other bits are modifiers (include/linux/sched.h, Linux 6.12).

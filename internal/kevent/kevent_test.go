@@ -91,6 +91,27 @@ var sample = []struct {
 		`freq tid=101 cpu=6 khz=1800000`,
 	},
 	{
+		KindIdle, 0,
+		Idle{1<<63 | 5},
+		func(b []byte, h Header, e any) []byte { return AppendIdle(b, h, e.(Idle)) },
+		func(b []byte) any { return DecodeIdle(b) },
+		`idle tid=101 cpus=0,2,63`,
+	},
+	{
+		KindAffinity, 0,
+		Affinity{0xf},
+		func(b []byte, h Header, e any) []byte { return AppendAffinity(b, h, e.(Affinity)) },
+		func(b []byte) any { return DecodeAffinity(b) },
+		`affinity tid=101 cpus=0,1,2,3`,
+	},
+	{
+		KindMigrate, FlagBehind,
+		Migrate{FromCPU: 1, ToCPU: 2},
+		func(b []byte, h Header, e any) []byte { return AppendMigrate(b, h, e.(Migrate)) },
+		func(b []byte) any { return DecodeMigrate(b) },
+		`migrate tid=101 from=1 to=2 behind`,
+	},
+	{
 		KindRqIssue, FlagIndirect,
 		Rq{ID: 0xabc, Sector: 1 << 40, Dev: 254 << 20, Bytes: 4096, Op: OpWrite},
 		func(b []byte, h Header, e any) []byte { return AppendRqIssue(b, h, e.(Rq)) },

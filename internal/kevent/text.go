@@ -3,6 +3,7 @@ package kevent
 import (
 	"bytes"
 	"fmt"
+	"math/bits"
 	"strconv"
 )
 
@@ -15,6 +16,8 @@ var kindNames = map[Kind]string{
 	KindRename:            "rename",
 	KindMigrate:           "migrate",
 	KindFreq:              "freq",
+	KindIdle:              "idle",
+	KindAffinity:          "affinity",
 	KindRqIssue:           "rq_issue",
 	KindRqComplete:        "rq_complete",
 	KindFsync:             "fsync",
@@ -157,10 +160,15 @@ func AppendText(b []byte, h Header, body []byte) []byte {
 		return fmt.Appendf(b, " tgid=%d comm=%q", e.Tgid, Comm(&e.Comm))
 	case KindMigrate:
 		e := DecodeMigrate(body)
-		return fmt.Appendf(b, " from=%d to=%d", e.FromCPU, e.ToCPU)
+		b = fmt.Appendf(b, " from=%d to=%d", e.FromCPU, e.ToCPU)
+		return appendFlag(b, h, FlagBehind, " behind")
 	case KindFreq:
 		e := DecodeFreq(body)
 		return fmt.Appendf(b, " cpu=%d khz=%d", e.CPU, e.KHz)
+	case KindIdle:
+		return appendCPUs(b, DecodeIdle(body).Idle)
+	case KindAffinity:
+		return appendCPUs(b, DecodeAffinity(body).Allowed)
 	case KindRqIssue, KindRqComplete:
 		return appendRqText(b, h, DecodeRq(body))
 	case KindFsync:
@@ -224,6 +232,19 @@ func appendRqText(b []byte, h Header, e Rq) []byte {
 		b = fmt.Appendf(b, " ns=%d error=%d", since(h.Time, e.IssueNs), e.Error)
 	}
 	return appendFlag(b, h, FlagIndirect, " indirect")
+}
+
+// appendCPUs appends a word that has a bit a CPU.
+func appendCPUs(b []byte, word uint64) []byte {
+	b = append(b, " cpus="...)
+	for first := true; word != 0; word &= word - 1 {
+		if !first {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(bits.TrailingZeros64(word)), 10)
+		first = false
+	}
+	return b
 }
 
 func appendFlag(b []byte, h Header, flag uint8, text string) []byte {

@@ -94,7 +94,7 @@ func newFilter(pid int, tids []int) *filter {
 
 func (f *filter) concerns(h kevent.Header, body []byte) bool {
 	switch h.Kind {
-	case kevent.KindFreq, kevent.KindLost:
+	case kevent.KindFreq, kevent.KindIdle, kevent.KindLost:
 		return true
 	case kevent.KindSwitch:
 		s := kevent.DecodeSwitch(body)
