@@ -22,6 +22,7 @@ type recordOptions struct {
 	streams
 	output  string
 	pid     int
+	choice  choiceOptions
 	kernel  string
 	demand  bool // --kernel was given
 	threads string
@@ -35,7 +36,7 @@ type recordOptions struct {
 func newRecord(st streams) *cobra.Command {
 	o := recordOptions{streams: st}
 	c := &cobra.Command{
-		Use:   "record [options] (-p PID | -- COMMAND ARGS...)",
+		Use:   "record [options] (-p PID | --package NAME | -- COMMAND ARGS...)",
 		Short: "Record a program's methods and kernel events",
 		Long: `Record what a program's methods did, and what the kernel did to its threads,
 until it ends. The program gets braid's own stdin, stdout and stderr, and braid
@@ -46,11 +47,13 @@ Methods need a program built with "braid cc"; any other is recorded from the
 kernel's side alone. Kernel events need root; without it, methods are recorded.`,
 		Example: `  braid record -o app.braid -- ./app args
   braid record -p 1234 --for 10s
+  braid record --package com.example.app     running, or when it starts
   braid record --threads all --ring 64M -- ./server
   braid record --kernel none -- ./app       no root needed`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = args
 			o.demand = cmd.Flags().Changed("kernel")
+			o.choice.hasWait = cmd.Flags().Changed("wait")
 			o.flags = map[string]string{}
 			cmd.Flags().Visit(func(f *pflag.Flag) { o.flags[f.Name] = f.Value.String() })
 			return runRecord(o)
@@ -60,6 +63,7 @@ kernel's side alone. Kernel events need root; without it, methods are recorded.`
 	f.SetInterspersed(false)
 	f.StringVarP(&o.output, "output", "o", "", "trace file (default: the program's name with .braid)")
 	f.IntVarP(&o.pid, "pid", "p", 0, "record the running process PID")
+	o.choice.flags(f)
 	f.StringVar(&o.kernel, "kernel", "sched,io", "kernel events: sched, io, or none (default none without root)")
 	f.StringVar(&o.threads, "threads", "main", "threads whose methods are recorded: main, all, or names and ids with * and ?")
 	f.StringVar(&o.ring, "ring", "32M", "memory for each thread's newest records, 8 bytes each")
@@ -109,12 +113,15 @@ func (o recordOptions) resolve() (recorder.Options, error) {
 	switch {
 	case o.pid < 0:
 		return ro, usageError("-p %d: not a process id", o.pid)
-	case (o.pid != 0) == (len(o.command) > 0):
-		return ro, usageError("give either -p PID or a command")
+	case ways(o.pid != 0, o.choice.given(), len(o.command) > 0) != 1:
+		return ro, usageError("give one of -p PID, --package NAME or --uid USER, and a command")
 	case o.dur < 0:
 		return ro, usageError("--for %s: must not be negative", o.dur)
 	}
-	var err error
+	err := o.choice.resolve(&ro, o.err)
+	if err != nil {
+		return ro, err
+	}
 	if ro.Threads, err = recorder.ParseThreads(o.threads); err != nil {
 		return ro, usageError("%w", err)
 	}
@@ -135,7 +142,9 @@ func (o recordOptions) resolve() (recorder.Options, error) {
 		}
 	}
 	if ro.Output == "" {
-		if o.pid != 0 {
+		if o.choice.given() {
+			ro.Output = o.choice.fileName()
+		} else if o.pid != 0 {
 			ro.Output = "pid-" + strconv.Itoa(o.pid) + ".braid"
 		} else {
 			ro.Output = filepath.Base(o.command[0]) + ".braid"
@@ -152,7 +161,7 @@ func catchSignals(ro *recorder.Options, stop chan struct{}) (undo func()) {
 	ro.Kill = kill
 	signal.Notify(sigs, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	done := make(chan struct{})
-	attached := ro.Pid != 0
+	attached := len(ro.Command) == 0
 	go func() {
 		stopped := false
 		for n := 0; ; n++ {

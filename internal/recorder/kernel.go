@@ -23,17 +23,20 @@ type kernelSide struct {
 	seen   map[string]uint64 // the loss counters when last looked at
 	marked uint64            // when that was, CLOCK_BOOTTIME ns
 	err    error
+
+	notices chan notice // what is announced of processes; see choose.go
+	missed  uint64      // announcements that nobody took in time
 }
 
 // readPeriod is how often kernel events are fetched. The ring wakes its reader before it is full.
 const readPeriod = 50 * time.Millisecond
 
-func loadKernel(units []string, buffer int) (*kernelSide, error) {
-	r, err := bpf.Load(bpf.Options{Units: units, RingBytes: buffer})
+func loadKernel(o *Options) (*kernelSide, error) {
+	r, err := bpf.Load(bpf.Options{Units: o.Units, RingBytes: o.KernelBuffer, Watch: o.watchOptions()})
 	if err != nil {
 		return nil, err
 	}
-	return &kernelSide{rec: r, done: make(chan struct{})}, nil
+	return &kernelSide{rec: r, done: make(chan struct{}), notices: make(chan notice, 4096)}, nil
 }
 
 // pump runs until the kernel side is stopped and everything has been written.
@@ -42,20 +45,13 @@ func (k *kernelSide) pump(out *capture.Output) {
 	buf := make([]byte, 0, 1<<20)
 	for {
 		b, err := k.rec.Read(buf[:0], time.Now().Add(readPeriod))
-		b = k.mark(b)
-		if len(b) > 0 {
-			for rest := b; len(rest) > 0; {
-				_, _, next, err := kevent.Next(rest)
-				if err != nil {
-					k.err = fmt.Errorf("kernel events: %w", err)
-					return
-				}
-				k.events++
-				rest = next
-			}
-			if out.Do(func(w *tracefile.Writer) error { return w.WriteEvents(b) }) != nil {
-				return
-			}
+		b, bad := k.sift(k.mark(b))
+		if bad != nil {
+			k.err = fmt.Errorf("kernel events: %w", bad)
+			return
+		}
+		if len(b) > 0 && out.Do(func(w *tracefile.Writer) error { return w.WriteEvents(b) }) != nil {
+			return
 		}
 		if errors.Is(err, io.EOF) {
 			return
@@ -65,6 +61,30 @@ func (k *kernelSide) pump(out *capture.Output) {
 			return
 		}
 	}
+}
+
+// sift hands announcements on and returns the other events, which are for the file, in the same memory.
+func (k *kernelSide) sift(b []byte) (kept []byte, err error) {
+	kept = b[:0]
+	for rest := b; len(rest) > 0; {
+		h, body, next, err := kevent.Next(rest)
+		if err != nil {
+			return nil, err
+		}
+		event := rest[:len(rest)-len(next)]
+		if rest = next; h.Kind != kevent.KindAnnounce {
+			kept = append(kept, event...)
+			k.events++
+			continue
+		}
+		a := kevent.DecodeAnnounce(body)
+		select {
+		case k.notices <- notice{tgid: int(a.Tgid), parent: int(a.ParentTgid), what: a.What}:
+		default:
+			k.missed++
+		}
+	}
+	return kept, nil
 }
 
 // mark appends an event for each loss counter that has grown, so that a loss shows on the timeline where it happened.
@@ -93,6 +113,9 @@ func (k *kernelSide) finish() (lost map[string]uint64, targets []int, err error)
 	<-k.done
 	err = errors.Join(err, k.err)
 	lost, lerr := k.rec.Lost()
+	if k.missed > 0 {
+		lost["kernel_notices"] = k.missed
+	}
 	targets, terr := k.rec.Targets()
 	return lost, targets, errors.Join(err, lerr, terr, k.rec.Close())
 }

@@ -12,8 +12,8 @@ import (
 // LaunchArg is the first argument that makes this executable the child that waits and then becomes the target.
 const LaunchArg = "__launch"
 
-// target is a launched program that waits at the gate until the kernel side knows it.
-type target struct {
+// launched is a program that waits at the gate until the kernel side knows it.
+type launched struct {
 	cmd    *exec.Cmd
 	gate   *os.File // a byte lets it go
 	status *os.File // a byte once it waits; then why it could not execute; closed by a successful exec
@@ -21,7 +21,7 @@ type target struct {
 
 // launch starts a copy of this executable that will become the target: its process id is known, and nothing of the
 // target has run.
-func launch(o Options, env []string) (*target, error) {
+func launch(o Options, env []string) (*launched, error) {
 	path, err := exec.LookPath(o.Command[0])
 	if err != nil {
 		if errors.Is(err, exec.ErrDot) {
@@ -56,7 +56,7 @@ func launch(o Options, env []string) (*target, error) {
 		statusR.Close()
 		return nil, fmt.Errorf("starting the program: %w", err)
 	}
-	t := &target{cmd: c, gate: gateW, status: statusR}
+	t := &launched{cmd: c, gate: gateW, status: statusR}
 	// Start returns while the kernel still executes the copy. The kernel side must not take that for the target's exec.
 	statusW.Close()
 	if _, err := io.ReadFull(statusR, make([]byte, 1)); err != nil {
@@ -67,7 +67,7 @@ func launch(o Options, env []string) (*target, error) {
 }
 
 // release lets the target execute and returns once it has, or with why it could not.
-func (t *target) release() error {
+func (t *launched) release() error {
 	defer t.status.Close()
 	_, err := t.gate.Write([]byte{1})
 	t.gate.Close()
@@ -85,7 +85,7 @@ func (t *target) release() error {
 }
 
 // drop ends a target that was never let go.
-func (t *target) drop() {
+func (t *launched) drop() {
 	t.gate.Close()
 	t.status.Close()
 	t.cmd.Wait()

@@ -9,13 +9,21 @@ import (
 	"time"
 
 	"braid/inline/runtime"
+	"braid/internal/target"
 )
 
-// Options say what to record. Command or Pid must be set.
+// Options say what to record. Command, Pid or Choose must be set.
 type Options struct {
 	Command []string // the program to launch and its arguments
 	Env     []string // its environment; nil: this process's own
 	Pid     int      // or a running process to attach to
+
+	// Choose, if not nil, says which processes are recorded, those that run and those that come. Wait is how long the first
+	// of them is waited for, 0: DefaultWait. Waiting, if not nil, is called once if none runs yet. The recording ends when
+	// all that were found have ended.
+	Choose  *target.Choice
+	Wait    time.Duration
+	Waiting func()
 
 	Output string // the trace file
 

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	goruntime "runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"braid/control"
@@ -75,7 +74,8 @@ type recording struct {
 	w       *tracefile.Writer
 	rings   *rings
 	kernel  *kernelSide
-	target  *target
+	target  *launched
+	chooser *chooser      // nil but with Options.Choose
 	ended   chan struct{} // the target has ended
 	clock   []tracefile.ClockSample
 	initial tracefile.Processes
@@ -101,7 +101,10 @@ func Run(o Options) (*Result, error) {
 		r.abandon()
 		return nil, err
 	}
-	r.loop()
+	if err := r.loop(); err != nil {
+		r.abandon()
+		return nil, err
+	}
 	err = r.end()
 	return &r.res, err
 }
@@ -113,10 +116,10 @@ func (r *recording) begin() error {
 		return err
 	}
 	if len(r.o.Units) > 0 {
-		k, err := loadKernel(r.o.Units, r.o.KernelBuffer)
+		k, err := loadKernel(&r.o)
 		switch {
 		case err == nil:
-			r.kernel = k
+			r.kernel, r.rings.told = k, true
 			go k.pump(r.out)
 		case r.o.Demand:
 			return err
@@ -124,7 +127,10 @@ func (r *recording) begin() error {
 			r.note("no kernel events: " + err.Error())
 		}
 	}
-	if r.o.Pid != 0 {
+	switch {
+	case r.o.Choose != nil:
+		return r.choose()
+	case r.o.Pid != 0:
 		return r.attach()
 	}
 	return r.start()
@@ -149,7 +155,7 @@ func (r *recording) attach() error {
 		if r.kernel == nil {
 			return fmt.Errorf("%w; there is nothing to record without kernel events", err)
 		}
-		r.noStubs()
+		r.rings.seek(pid) // it may load a traced library yet
 		err = nil
 	}
 	if err != nil {
@@ -216,42 +222,69 @@ func (r *recording) abandon() {
 	r.w.Abort()
 }
 
-func (r *recording) loop() {
+// loop runs until the recording is over. An error means that there is nothing to write.
+func (r *recording) loop() error {
 	tick := time.NewTicker(pollPeriod)
 	defer tick.Stop()
-	sampled := time.Now()
+	var polled, sampled time.Time
 	var over <-chan time.Time
-	if r.o.For > 0 {
-		over = time.After(r.o.For)
+	var notices <-chan notice
+	if r.kernel != nil {
+		notices = r.kernel.notices
 	}
 	for {
+		if over == nil && r.o.For > 0 && (r.chooser == nil || r.chooser.found > 0) {
+			over = time.After(r.o.For)
+		}
 		select {
 		case <-r.ended:
 			r.res.Exited = true
-			return
+			return nil
 		case <-r.o.Interrupt:
-			return
+			if r.chooser != nil && r.chooser.found == 0 {
+				return fmt.Errorf("%w: no %s before the interrupt", ErrNobody, r.o.Choose)
+			}
+			return nil
 		case <-over:
-			return
+			return nil
 		case s := <-r.o.Kill:
 			if r.target != nil {
 				r.target.cmd.Process.Signal(s)
 			}
 			continue
+		case n := <-notices:
+			if err := r.announced(n); err != nil {
+				return err
+			}
+			r.rings.find(time.Now())
+			tick.Reset(quickPeriod)
+			continue
 		case <-tick.C:
 		}
 		if r.out.Failed() != nil {
-			return // the disk is full, say: stop disturbing the target
+			return nil // the disk is full, say: stop disturbing the target
 		}
+		now := time.Now()
+		if done, err := r.search(now); err != nil {
+			return err
+		} else if done {
+			r.res.Exited = true
+			return nil
+		}
+		tick.Reset(r.period(now))
+		if now.Sub(polled) < pollPeriod {
+			continue
+		}
+		polled = now
 		if err := r.rings.poll(); err != nil {
 			r.out.Do(func(*tracefile.Writer) error { return err })
-			return
+			return nil
 		}
-		if time.Since(sampled) >= samplePeriod {
-			sampled = time.Now()
+		if now.Sub(sampled) >= samplePeriod {
+			sampled = now
 			if err := r.sample(); err != nil {
 				r.out.Do(func(*tracefile.Writer) error { return err })
-				return
+				return nil
 			}
 		}
 	}
@@ -296,8 +329,11 @@ func (r *recording) end() error {
 func (r *recording) finishResult() {
 	r.res.Records, r.res.Threads, r.res.Wrapped = r.rings.slots, len(r.rings.threads), r.rings.wrapped
 	maps.Copy(r.res.Lost, r.rings.lost)
-	if r.target != nil && len(r.rings.names.Procs) == 0 {
+	if len(r.rings.names.Procs) == 0 {
 		r.noStubs()
+	}
+	for pid, err := range r.rings.refused {
+		r.note(fmt.Sprintf("no methods of process %d: %v", pid, err))
 	}
 	if r.rings.late > 0 {
 		r.note(fmt.Sprintf("%s waiting outside instrumented code when the recording ended, and will stop recording when waking", plural(r.rings.late, "thread")))
@@ -372,46 +408,4 @@ func (r *recording) describeMachine() {
 func instant() tracefile.Instant {
 	b, _ := counter.Boottime()
 	return tracefile.Instant{WallNs: time.Now().UnixNano(), BootNs: b}
-}
-
-// Summary is one line on what was recorded and what was lost.
-func (r *Result) Summary(output string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d records of %s", r.Records, plural(r.Threads, "thread"))
-	if r.Wrapped > 0 {
-		fmt.Fprintf(&b, " (the newest: %s filled up)", plural(r.Wrapped, "ring"))
-	}
-	if r.KernelEvents > 0 {
-		fmt.Fprintf(&b, ", %d kernel events", r.KernelEvents)
-	}
-	if len(r.Lost) == 0 {
-		b.WriteString(", nothing lost")
-	} else {
-		b.WriteString("; lost:")
-		for i, name := range slices.Sorted(maps.Keys(r.Lost)) {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			fmt.Fprintf(&b, " %s %d", name, r.Lost[name])
-		}
-	}
-	fmt.Fprintf(&b, ": %s (%s)", output, size(r.Bytes))
-	return b.String()
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func size(n uint64) string {
-	switch {
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 10<<10:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

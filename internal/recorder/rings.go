@@ -33,11 +33,17 @@ type rings struct {
 	threads  map[int]struct{} // with records
 	lost     map[string]uint64
 	late     int // unanswered at the end
+
+	seeking map[int]*sought // processes whose areas are looked for; see seek.go
+	child   map[int]bool    // that recorded processes have forked, and that the kernel side has announced
+	refused map[int]error   // why an area was not to be had
+	told    bool            // the kernel side announces children
 }
 
 func newRings(out *capture.Output, o Options) *rings {
 	return &rings{out: out, choose: o.Threads, bytes: o.RingBytes, gone: map[*control.Area]time.Time{}, byArea: map[*control.Area]*capture.Process{},
 		latest: map[int]*control.Area{}, segments: map[int]uint32{},
+		seeking: map[int]*sought{}, child: map[int]bool{}, refused: map[int]error{},
 		threads: map[int]struct{}{}, lost: map[string]uint64{}, names: capture.Names{Files: capture.NewFiles()}}
 }
 
@@ -128,7 +134,9 @@ func (r *rings) loseFrom(a *control.Area) {
 
 func (r *rings) discover() error {
 	if r.session == nil {
-		r.follow()
+		if !r.told {
+			r.follow()
+		}
 		return nil
 	}
 	as, err := r.session.Areas()
@@ -268,12 +276,7 @@ func (r *rings) attach(pid int) error {
 	for _, a := range as {
 		r.meet(a)
 		r.names.Files.Remember(r.byArea[a], a)
-		for _, t := range a.Threads() {
-			if !t.On() {
-				t.Release() // what an earlier recorder left behind
-			}
-		}
-		a.Arm(r.choose.policy(), r.bytes)
+		r.arm(a)
 	}
 	return nil
 }

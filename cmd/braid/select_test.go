@@ -1,0 +1,174 @@
+package main_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// zygote is a running stand-in for Android's zygote; see its source.
+type zygote struct {
+	*running
+	pid  int
+	conn *net.UnixConn
+}
+
+// buildZygote builds the stand-in. Either it has stubs and the app's code itself, or it has none and loads a traced library.
+func buildZygote(t *testing.T, stubbed bool) (bin, library string) {
+	t.Helper()
+	dir := filepath.Join(scratch, fmt.Sprintf("zygote-%v", stubbed)) // apps have users of their own
+	bin, library = filepath.Join(dir, "zygote64"), filepath.Join(dir, "libapp.so")
+	if _, err := os.Stat(dir); err == nil {
+		if stubbed {
+			library = "-"
+		}
+		return bin, library
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const src = "../../internal/target/testdata/"
+	gcc := []string{"gcc", "-O2", "-Wall", "-Werror", "-pthread", "-I../../inline/include"}
+	traced := append([]string{braidBin, "cc"}, gcc...)
+	builds := [][]string{append(gcc, "-o", bin, src+"zygote.c", "-ldl"),
+		append(traced, "-shared", "-fPIC", "-o", library, src+"app.c")}
+	if stubbed {
+		builds = [][]string{append(traced, "-DLINKED", "-o", bin, src+"zygote.c", src+"app.c")}
+		library = "-"
+	}
+	for _, b := range builds {
+		if out, err := exec.Command(b[0], b[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", b, err, out)
+		}
+	}
+	return bin, library
+}
+
+func startZygote(t *testing.T, stubbed bool) *zygote {
+	t.Helper()
+	bin, library := buildZygote(t, stubbed)
+	dir := t.TempDir()
+	c := exec.Command(bin, filepath.Join(dir, "zygote"), library, strings.Repeat("-", 100))
+	c.Stderr = os.Stderr
+	z := &zygote{running: start(t, c)}
+	z.pid = z.expect("ready")
+	var err error
+	z.conn, err = net.DialUnix("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "client"), Net: "unixgram"},
+		&net.UnixAddr{Name: filepath.Join(dir, "zygote"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { z.conn.Close() })
+	return z
+}
+
+// app starts an app, and its sibling if how says so, and returns their process ids.
+func (z *zygote) app(name string, uid, frames int, how string) (pid, sibling int) {
+	z.t.Helper()
+	if _, err := fmt.Fprintf(z.conn, "%s %d %d %s", name, uid, frames, how); err != nil {
+		z.t.Fatal(err)
+	}
+	b := make([]byte, 64)
+	n, err := z.conn.Read(b)
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(string(b[:n]), &pid, &sibling); err != nil {
+		z.t.Fatal(err)
+	}
+	if frames == 0 {
+		z.t.Cleanup(func() {
+			for _, p := range []int{pid, sibling} {
+				if p != 0 {
+					syscall.Kill(p, syscall.SIGKILL)
+				}
+			}
+		})
+	}
+	return pid, sibling
+}
+
+// recordApp starts braid record and returns when it waits for a process.
+func recordApp(t *testing.T, args ...string) (r *running, errs *lineReader, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "app.braid")
+	c := command(t, append([]string{"record", "-o", file}, args...)...)
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stderr = pw
+	r = start(t, c)
+	pw.Close()
+	t.Cleanup(func() { pr.Close() })
+	return r, newLineReader(pr), file
+}
+
+// processes returns the processes of which the report has threads with records.
+func (r *summed) processes() (pids []int) {
+	for _, th := range r.Threads {
+		if th.Records > 0 && !slices.Contains(pids, th.Pid) {
+			pids = append(pids, th.Pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// ended waits for the end of a recording, which must have gone well, and returns its report.
+func ended(t *testing.T, r *running, errs *lineReader, file string) *summed {
+	t.Helper()
+	summary := "braid: " + errs.find(t, "braid: ")
+	for strings.HasPrefix(summary, "braid: note: ") {
+		t.Log(summary)
+		summary = "braid: " + errs.find(t, "braid: ")
+	}
+	checkRecorded(t, file, outcome{code: waitCode(t, r.cmd), stderr: summary}, 0)
+	return report(t, file)
+}
+
+const (
+	appName = "com.example.braid.standin"
+	appUID  = 10_123
+	nFrames = 211
+)
+
+// TestPackageFromItsStart records an app that is still to come, with its component, of a zygote that has other children.
+func TestPackageFromItsStart(t *testing.T) {
+	for _, stubbed := range []bool{false, true} {
+		for _, kernel := range []string{"sched", "none"} {
+			t.Run(fmt.Sprintf("stubbed=%v/kernel=%s", stubbed, kernel), func(t *testing.T) {
+				z := startZygote(t, stubbed)
+				r, errs, file := recordApp(t, "--package", appName, "--threads", "all", "--kernel", kernel)
+				errs.find(t, "braid: waiting for a process")
+				other, _ := z.app("com.example.other", appUID+1, 50, "")
+				pid, sibling := z.app(appName, appUID, nFrames, "rs")
+				s := ended(t, r, errs, file)
+				want := []int{pid, sibling}
+				slices.Sort(want)
+				if got := s.processes(); !slices.Equal(got, want) {
+					t.Errorf("methods of processes %v, want %v", got, want)
+				}
+				s.calls(t, map[string]int{"on_start": 2, "on_frame": 2 * nFrames, "render_frame": 2 * nFrames, "on_transact": 4 * nFrames})
+				for _, th := range s.Threads {
+					if th.Pid == other || th.Pid == z.pid {
+						t.Errorf("a thread of another process: %+v", th)
+					}
+				}
+				for _, p := range want {
+					for _, name := range []string{"RenderThread", fmt.Sprintf("Binder:%d_1", p), fmt.Sprintf("Binder:%d_2", p)} {
+						if !slices.ContainsFunc(s.Threads, func(th thread) bool { return th.Pid == p && th.Name == name && th.Records > 0 }) {
+							t.Errorf("process %d has no thread %s with records", p, name)
+						}
+					}
+				}
+			})
+		}
+	}
+}
