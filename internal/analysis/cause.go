@@ -15,7 +15,12 @@ const (
 	Unknown    Cause = iota // the kernel events say nothing
 	Running                 // on a CPU
 	Runnable                // could run, and waited for a CPU
-	Sleeping                // waited for what a signal could interrupt: a lock, a timer, a socket
+	Sleeping                // waited for what a signal could interrupt; for what is not known, or none of the next five
+	Lock                    // slept until a futex was released: a lock, a condition
+	Binder                  // slept until a binder call was answered
+	Poll                    // slept until one of several files was ready
+	Stream                  // slept until a pipe, socket, terminal or the like could be read or written
+	Timer                   // slept for the time that it had asked for
 	Fsync                   // blocked or asleep within a call of the fsync family
 	MajorFault              // blocked or asleep within a major fault
 	Reclaim                 // within direct reclaim, running or not
@@ -26,7 +31,7 @@ const (
 	numCauses
 )
 
-var causeNames = [...]string{"unknown", "running", "runnable", "sleeping", "fsync", "major_fault", "reclaim", "read", "write", "other_io", "blocked"}
+var causeNames = [...]string{"unknown", "running", "runnable", "sleeping", "lock", "binder", "poll", "stream", "timer", "fsync", "major_fault", "reclaim", "read", "write", "other_io", "blocked"}
 
 // String is the cause's name in JSON and in signatures.
 func (c Cause) String() string { return causeNames[c] }
@@ -73,6 +78,8 @@ type stretch struct {
 	cause  Cause
 	waker  uint32 // thread that ended the wait; 0: none seen
 	cpu    uint16 // runnable: where it was queued
+	// wait is what the thread slept in; nil: not known. It is the activity's.
+	wait *timeline.Wait
 }
 
 // at is the sums until time t within the stretch.
@@ -88,10 +95,10 @@ func stretches(dst []stretch, a *timeline.Activity) []stretch {
 	if a == nil {
 		return dst
 	}
-	put := func(t int64, cause Cause, iv *timeline.Interval) {
+	put := func(t int64, cause Cause, iv *timeline.Interval, wait *timeline.Wait) {
 		last := &dst[len(dst)-1]
 		t = max(t, last.start)
-		st := stretch{start: t, cause: cause}
+		st := stretch{start: t, cause: cause, wait: wait}
 		if iv != nil {
 			st.waker, st.cpu = iv.Waker, iv.CPU
 		}
@@ -99,7 +106,7 @@ func stretches(dst []stretch, a *timeline.Activity) []stretch {
 		case t == last.start:
 			st.before = last.before
 			*last = st
-		case last.cause != cause || last.waker != st.waker || last.cpu != st.cpu:
+		case last.cause != cause || last.waker != st.waker || last.cpu != st.cpu || last.wait != wait:
 			st.before = last.at(t)
 			dst = append(dst, st)
 		}
@@ -107,10 +114,11 @@ func stretches(dst []stretch, a *timeline.Activity) []stretch {
 	var open []*timeline.Span // those that may reach into the interval
 	var cuts []int64
 	next, covered := 0, int64(minTime)
+	waits := nesting{waits: a.Waits}
 	for i := range a.Intervals {
 		iv := &a.Intervals[i]
 		if iv.Start > covered && covered != minTime {
-			put(covered, Unknown, nil)
+			put(covered, Unknown, nil, nil)
 		}
 		covered = max(covered, iv.End)
 		open = slices.DeleteFunc(open, func(s *timeline.Span) bool { return s.End <= iv.Start })
@@ -129,17 +137,18 @@ func stretches(dst []stretch, a *timeline.Activity) []stretch {
 			}
 		}
 		slices.SortFunc(cuts, cmp.Compare)
+		wait := waits.around(iv)
 		for _, t := range slices.Compact(cuts) {
-			put(t, causeAt(t, iv, open), iv)
+			put(t, causeAt(t, iv, open, wait), iv, wait)
 		}
 	}
-	put(covered, Unknown, nil)
+	put(covered, Unknown, nil, nil)
 	return dst
 }
 
 // causeAt is why a thread was in an interval's state from time t on. What lies deepest in the kernel counts: a fault
 // within a reclaim, a read within a fault.
-func causeAt(t int64, iv *timeline.Interval, open []*timeline.Span) Cause {
+func causeAt(t int64, iv *timeline.Interval, open []*timeline.Span, wait *timeline.Wait) Cause {
 	var inside [16]bool
 	for _, s := range open {
 		if s.Start <= t && t < s.End {
@@ -161,7 +170,7 @@ func causeAt(t int64, iv *timeline.Interval, open []*timeline.Span) Cause {
 	case waits && inside[timeline.SpanFsync]:
 		return Fsync
 	case iv.State == timeline.Sleeping:
-		return Sleeping
+		return sleepOf(wait)
 	case inside[timeline.SpanRead]:
 		return Read
 	case inside[timeline.SpanWrite], inside[timeline.SpanFlush], inside[timeline.SpanDiscard], inside[timeline.SpanOtherRequest]:

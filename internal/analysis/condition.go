@@ -11,13 +11,14 @@ import (
 
 // times are the names of a condition's times, with their causes.
 var times = map[string][]Cause{
-	"total":    {Unknown, Running, Runnable, Sleeping, Fsync, MajorFault, Reclaim, Read, Write, OtherIO, Blocked},
+	"total":    {Unknown, Running, Runnable, Sleeping, Lock, Binder, Poll, Stream, Timer, Fsync, MajorFault, Reclaim, Read, Write, OtherIO, Blocked},
 	"blocked":  {Fsync, MajorFault, Read, Write, OtherIO, Blocked},
-	"waiting":  {Runnable, Sleeping, Fsync, MajorFault, Read, Write, OtherIO, Blocked},
+	"waiting":  {Runnable, Sleeping, Lock, Binder, Poll, Stream, Timer, Fsync, MajorFault, Read, Write, OtherIO, Blocked},
 	"io":       {Fsync, MajorFault, Read, Write, OtherIO},
 	"unknown":  {Unknown},
 	"running":  {Running},
-	"runnable": {Runnable}, "sleeping": {Sleeping}, "fsync": {Fsync}, "major_fault": {MajorFault},
+	"runnable": {Runnable}, "sleeping": {Sleeping, Lock, Binder, Poll, Stream, Timer},
+	"lock": {Lock}, "binder": {Binder}, "poll": {Poll}, "stream": {Stream}, "timer": {Timer}, "fsync": {Fsync}, "major_fault": {MajorFault},
 	"reclaim": {Reclaim}, "read": {Read}, "write": {Write}, "other_io": {OtherIO},
 }
 

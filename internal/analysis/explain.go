@@ -39,7 +39,7 @@ type spent struct {
 	calls  uint64
 	self   Split
 	points Points
-	wakers map[uint32]wake
+	sleeps map[thing]*sleeper
 }
 
 // byMethod sums the moment's tree by method.
@@ -49,14 +49,17 @@ func (d *detail) byMethod() map[uint32]*spent {
 	visit = func(n *node) {
 		s := all[n.method]
 		if s == nil {
-			s = &spent{wakers: make(map[uint32]wake)}
+			s = &spent{sleeps: make(map[thing]*sleeper)}
 			all[n.method] = s
 		}
 		s.calls += n.calls + n.folded
 		s.self.add(&n.self)
 		s.points.add(n.points)
-		for tid, w := range n.wakers {
-			s.wakers[tid] = s.wakers[tid].and(w)
+		for t, o := range n.sleeps {
+			if s.sleeps[t] == nil {
+				s.sleeps[t] = new(sleeper)
+			}
+			s.sleeps[t].merge(o)
 		}
 		for _, c := range n.children {
 			visit(c)
@@ -96,9 +99,8 @@ func (a *analyzer) findings(c *cpus) error {
 		switch f := &a.result.Findings[i]; f.cause {
 		case Runnable:
 			f.Who = c.holders(slices.DeleteFunc(slices.Clone(d.pieces), func(p piece) bool { return p.node.method != f.method }))
-		case Sleeping:
-			var err error
-			if f.Who, err = a.wokenBy(c, by[f.method].wakers); err != nil {
+		case Sleeping, Lock, Binder, Poll, Stream, Timer:
+			if err := a.waited(f, c, by[f.method].sleeps); err != nil {
 				return err
 			}
 		}

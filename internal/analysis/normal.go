@@ -75,7 +75,7 @@ func (n *normals) leave(w *walker, f *frame, flags timeline.SliceFlags) {
 	if length > row.worst.end-row.worst.begin && flags&(inline.CutStart|inline.Reentered) == 0 && n.want(w, f) {
 		if sleeping < 0 {
 			s := w.total(f)
-			sleeping = s[Sleeping]
+			sleeping = s.idle()
 		}
 		row.worst = call{thread: w.thread, serial: f.serial, begin: f.begin, end: w.now, depth: len(w.stack) - 2, sleeping: sleeping, flags: flags}
 	}
@@ -90,7 +90,7 @@ func (n *normals) whole(row *normal, w *walker, f *frame, length int64) (sleepin
 		c := w.stretches[w.cur].cause
 		row.self.Add(f.self[c])
 		row.by(c).Add(f.self[c])
-		if c == Sleeping {
+		if c.idle() {
 			sleeping = length
 		}
 	} else {
@@ -101,7 +101,7 @@ func (n *normals) whole(row *normal, w *walker, f *frame, length int64) (sleepin
 			}
 		}
 		s := w.total(f)
-		sleeping = s[Sleeping]
+		sleeping = s.idle()
 	}
 	row.sleeping += sleeping
 	return sleeping

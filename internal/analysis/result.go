@@ -68,6 +68,8 @@ type Finding struct {
 	Points Points `json:"points"`
 	// Who had the CPU, of those that are known; or who woke the thread up.
 	Who []Who `json:"who,omitempty"`
+	// Waits are the things that a sleep was for, if they are known, longest first.
+	Waits []Waited `json:"waits,omitempty"`
 
 	cause  Cause
 	method uint32

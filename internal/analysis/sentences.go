@@ -19,6 +19,8 @@ func short(method string) string { return wording.Shorten(wording.Printable(meth
 // phrases say what a thread did in a cause.
 var phrases = [numCauses]string{
 	Unknown: "in an unknown state", Running: "running", Runnable: "waiting for a CPU", Sleeping: "sleeping",
+	Lock: "waiting for a futex", Binder: "waiting for binder calls", Poll: "waiting for events of files",
+	Stream: "waiting for a pipe, socket or the like", Timer: "sleeping for a time that it asked for",
 	Fsync: "blocked in fsync", MajorFault: "in major page faults", Reclaim: "in direct memory reclaim",
 	Read: "blocked in block reads", Write: "blocked in block writes",
 	OtherIO: "blocked in I/O of which the requests are not known", Blocked: "blocked for a reason that is not known",
@@ -125,21 +127,23 @@ func details(f *Finding) (more []string) {
 			}
 			more = append(more, fmt.Sprintf("%s had it for %s", who(w), wording.Duration(w.Ns)))
 		}
-	case Sleeping:
-		for _, w := range f.Who {
-			if w.Tid == 0 {
-				more = append(more, fmt.Sprintf("%s until an interrupt or an unseen thread woke it", wording.Duration(w.Ns)))
-				continue
-			}
-			text := fmt.Sprintf("%s until %s woke it", wording.Duration(w.Ns), who(w))
-			switch {
-			case w.Method != "":
-				text += " in " + short(w.Method)
-			case w.foreign: // the kernel names whoever ran where the wake-up came from
-				text += ", or an interrupt while that ran"
-			}
-			more = append(more, text)
+	case Lock:
+		for i := range f.Waits {
+			more = append(more, f.Waits[i].released()...)
 		}
+	case Binder:
+		for i := range f.Waits {
+			more = append(more, f.Waits[i].answered())
+		}
+	case Poll, Stream:
+		for i := range f.Waits {
+			more = append(more, woken(" in "+f.Waits[i].What, f.Waits[i].Who)...)
+		}
+	case Sleeping:
+		for i := range f.Waits {
+			more = append(more, fmt.Sprintf("%s in %s", wording.Duration(f.Waits[i].Ns), f.Waits[i].What))
+		}
+		more = append(more, woken("", f.Who)...)
 	}
 	return more
 }

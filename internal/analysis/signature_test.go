@@ -115,6 +115,7 @@ func TestBuiltin(t *testing.T) {
 	a.call("long", a.fsync(60*ms, 1))
 	a.call("starved", a.preempted(20*ms), a.run(ms))
 	a.call("take_lock", a.sleep(30*ms, 0))
+	a.call("ask", a.binder(30*ms, 20, true))
 	a.call("page", a.fault(12*ms))
 	a.call("alloc", a.reclaim(6*ms))
 	a.call("quiet", a.run(ms))
@@ -127,7 +128,7 @@ func TestBuiltin(t *testing.T) {
 		}
 	}
 	want := map[string]string{"many-fsyncs": "many", "long-fsync": "long", "io-on-main-thread": "long", "starved-of-cpu": "starved",
-		"long-lock-wait": "take_lock", "slow-page-in": "page", "memory-reclaim": "alloc"}
+		"long-lock-wait": "take_lock", "slow-page-in": "page", "binder-on-main-thread": "ask", "memory-reclaim": "alloc"}
 	if fmt.Sprint(got) != fmt.Sprint(want) || len(Builtin()) != len(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -157,7 +158,7 @@ func TestSignatureErrors(t *testing.T) {
 		{"signatures:\n- {name: a, when: a, chain: {}}", "f:2:29: invalid signatures: chain must be a text"},
 		{"signatures:\n- {name: a, chain: a, when: []}", "f:2:29: invalid signatures: there must be 1 to 32 conditions, not 0"},
 		{"signatures:\n- {name: a, chain: a, when: fsync}", `f:2:29: invalid signatures: "fsync" has no comparison; want "METRIC > VALUE"`},
-		{"signatures:\n- {name: a, chain: a, when: fsnc > 1ms}", `"fsnc" is nothing that a call has; choose one of blocked, bytes, fsync,`},
+		{"signatures:\n- {name: a, chain: a, when: fsnc > 1ms}", `"fsnc" is nothing that a call has; choose one of binder, blocked, bytes, fsync,`},
 		{"signatures:\n- {name: a, chain: a, when: fsync > 1}", `"1" is neither a time, as in 50ms, nor a share, as in 30%`},
 		{"signatures:\n- {name: a, chain: a, when: fsync > 101%}", `"101%" is not a share of 0% to 100%`},
 		{"signatures:\n- {name: a, chain: a, when: fsync > NaN%}", `"NaN%" is not a share`},

@@ -21,7 +21,7 @@ type node struct {
 	total    Split
 	self     Split
 	points   Points
-	wakers   map[uint32]wake // by the thread that ended the sleep
+	sleeps   map[thing]*sleeper
 }
 
 // piece is a part of a wait for a CPU.
@@ -211,11 +211,17 @@ func (d *detail) observe(f *frame, from, to int64, st *stretch) {
 			return
 		}
 		d.pieces = append(d.pieces, piece{n, from, to, st.cpu})
-	case Sleeping:
-		if n.wakers == nil {
-			n.wakers = make(map[uint32]wake)
+	case Sleeping, Lock, Binder, Poll, Stream, Timer:
+		t := thingOf(st.cause, st.wait)
+		s := n.sleeps[t]
+		if s == nil {
+			s = new(sleeper)
+			if n.sleeps == nil {
+				n.sleeps = make(map[thing]*sleeper)
+			}
+			n.sleeps[t] = s
 		}
-		n.wakers[st.waker] = n.wakers[st.waker].and(wake{to - from, to - from, to})
+		s.slept(from, to, st)
 	}
 }
 

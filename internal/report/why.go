@@ -163,9 +163,10 @@ func textChain(w io.Writer, chain []analysis.Level) {
 		l := &chain[i]
 		c := l.Causes
 		blocked := c["fsync"] + c["major_fault"] + c["read"] + c["write"] + c["other_io"] + c["blocked"]
+		asleep := c["sleeping"] + c["lock"] + c["binder"] + c["poll"] + c["stream"] + c["timer"]
 		indent := strings.Repeat(" ", min(i, 8))
 		total, self := wording.Duration(l.TotalNs), wording.Duration(l.SelfNs)
-		states := []string{wording.Duration(c["running"] + c["reclaim"]), wording.Duration(c["runnable"]), wording.Duration(c["sleeping"]), wording.Duration(blocked)}
+		states := []string{wording.Duration(c["running"] + c["reclaim"]), wording.Duration(c["runnable"]), wording.Duration(asleep), wording.Duration(blocked)}
 		if l.TotalNs == c["unknown"] {
 			states = []string{"-", "-", "-", "-"}
 		}
