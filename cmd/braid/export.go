@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"braid/internal/export"
+	"braid/internal/stacks"
 	"braid/internal/timeline"
 	"braid/internal/tracefile"
 
@@ -26,19 +27,25 @@ func newExport(st streams) *cobra.Command {
 	o := exportOptions{streams: st}
 	c := &cobra.Command{
 		Use:   "export [options] FILE",
-		Short: "Convert a trace file: for Perfetto, or to a picture",
+		Short: "Convert a trace file: for Perfetto, pprof, or to a picture",
 		Long: `Convert a trace file: to Perfetto's format, which ui.perfetto.dev opens, or to
-a picture in SVG: each thread's states and methods, and the devices' requests.`,
+a picture in SVG: each thread's states and methods, and the devices' requests.
+
+A trace with samples can be converted to folded stacks, from which
+flamegraph.pl and others draw flame graphs, and to a profile for pprof. Each
+sample's stack holds methods, native frames and kernel frames.`,
 		Example: `  braid export app.braid -o app.pftrace     open it in ui.perfetto.dev
   braid export --format svg app.braid       a picture, app.svg
+  braid export --format pprof app.braid     go tool pprof -http : app.pb.gz
+  braid export --format folded app.braid -o - | flamegraph.pl --color=java
   braid export app.braid -o -               to stdout`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.input = args[0]
-			suffix := map[string]string{"perfetto": ".pftrace", "svg": ".svg"}[o.format]
+			suffix := suffixes[o.format]
 			switch {
 			case suffix == "":
-				return usageError("--format %s: want perfetto or svg", o.format)
+				return usageError("--format %s: want perfetto, svg, folded or pprof", o.format)
 			case o.format != "svg" && cmd.Flags().Changed("width"):
 				return usageError("--width is for --format svg")
 			case o.width < export.MinSVGWidth || o.width > export.MaxSVGWidth:
@@ -50,36 +57,67 @@ a picture in SVG: each thread's states and methods, and the devices' requests.`,
 			return runExport(o)
 		},
 	}
-	c.Flags().StringVar(&o.format, "format", "perfetto", "what to write: perfetto or svg")
-	c.Flags().StringVarP(&o.output, "output", "o", "", "file to write, - for stdout (default: FILE with .pftrace or .svg)")
+	c.Flags().StringVar(&o.format, "format", "perfetto", "what to write: perfetto, svg, folded or pprof")
+	c.Flags().StringVarP(&o.output, "output", "o", "", "file to write, - for stdout (default: FILE with the format's suffix)")
 	c.Flags().IntVar(&o.width, "width", export.DefaultSVGWidth, "width of an svg picture in pixels")
 	return c
 }
 
+// suffixes are the formats, and what their files end in.
+var suffixes = map[string]string{"perfetto": ".pftrace", "svg": ".svg", "folded": ".folded", "pprof": ".pb.gz"}
+
 func runExport(o exportOptions) error {
 	write := export.Perfetto
-	if o.format == "svg" {
+	switch o.format {
+	case "svg":
 		write = func(w io.Writer, tr *timeline.Trace) (export.Counts, error) {
 			return export.SVG(w, tr, export.SVGOptions{Width: o.width})
 		}
+	case "folded":
+		write = export.Folded
+	case "pprof":
+		write = export.Pprof
 	}
 	return withTrace(o.input, o.err, func(tr *timeline.Trace) error {
+		var c export.Counts
+		var err error
 		if o.output == "-" {
-			_, err := write(o.out, tr)
+			_, err = write(o.out, tr)
+		} else {
+			c, err = exportTo(o.output, tr, write)
+		}
+		if errors.Is(err, stacks.ErrNone) {
+			return fmt.Errorf("%s: %w; braid record --sample takes them", o.input, err)
+		}
+		if err != nil || o.output == "-" {
 			return err
 		}
-		c, err := exportTo(o.output, tr, write)
-		if err != nil {
-			return err
-		}
-		unwound := ""
-		if c.Unwound > 0 {
-			unwound = fmt.Sprintf(" (%d ended without an exit)", c.Unwound)
-		}
-		fmt.Fprintf(o.err, "braid: %d method slices%s, %d context switches, %d block requests: %s\n",
-			c.Slices, unwound, c.Switches, c.Requests, o.output)
+		fmt.Fprintf(o.err, "braid: %s: %s\n", exported(o.format, &c), o.output)
 		return nil
 	})
+}
+
+// exported says what an export wrote.
+func exported(format string, c *export.Counts) string {
+	samples := ""
+	if c.Samples > 0 {
+		samples = fmt.Sprintf("%d samples", c.Samples)
+	}
+	if c.Cut > 0 {
+		samples += fmt.Sprintf(" (%d with a stack that is cut)", c.Cut)
+	}
+	switch format {
+	case "folded", "pprof":
+		return samples
+	}
+	unwound := ""
+	if c.Unwound > 0 {
+		unwound = fmt.Sprintf(" (%d ended without an exit)", c.Unwound)
+	}
+	if samples != "" {
+		samples = ", " + samples
+	}
+	return fmt.Sprintf("%d method slices%s, %d context switches, %d block requests%s", c.Slices, unwound, c.Switches, c.Requests, samples)
 }
 
 // exportTo writes a file aside and renames it when it is whole.

@@ -19,6 +19,8 @@ type Counts struct {
 	Requests uint64
 	Lost     uint64 // sum of the trace's loss counts
 	Unwound  uint64 // slices that ended without an exit
+	Samples  uint64
+	Cut      uint64 // samples whose user stack is cut
 }
 
 // add counts a slice by the flags of its end.
@@ -62,6 +64,9 @@ func Perfetto(out io.Writer, tr *timeline.Trace) (Counts, error) {
 		}
 	}
 	if err := e.kernel(); err != nil {
+		return e.counts, err
+	}
+	if err := e.samples(); err != nil {
 		return e.counts, err
 	}
 	e.losses()

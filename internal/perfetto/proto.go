@@ -23,6 +23,7 @@ const (
 	tagClockID         = 58<<3 | varint   // timestamp_clock_id
 	tagPacketDefaults  = 59<<3 | lenDelim // trace_packet_defaults
 	tagTrackDescriptor = 60<<3 | lenDelim
+	tagPerfSample      = 66<<3 | lenDelim
 	tagFirstPacket     = 87<<3 | varint // first_packet_on_sequence
 	tagTraceUUID       = 89<<3 | lenDelim
 
@@ -31,6 +32,7 @@ const (
 
 	// TracePacketDefaults, trace_packet_defaults.proto
 	tagDefaultEvent   = 11<<3 | lenDelim // track_event_defaults
+	tagDefaultSample  = 12<<3 | lenDelim // perf_sample_defaults
 	tagDefaultClockID = 58<<3 | varint
 	// TrackEventDefaults, track_event/track_event.proto
 	tagDefaultTrack = 11<<3 | varint
@@ -110,6 +112,12 @@ const (
 	// InternedData, interned_data/interned_data.proto
 	tagEventNames    = 2<<3 | lenDelim
 	tagArgNames      = 3<<3 | lenDelim // debug_annotation_names
+	tagFunctionNames = 5<<3 | lenDelim
+	tagFrames        = 6<<3 | lenDelim
+	tagCallstacks    = 7<<3 | lenDelim
+	tagBuildIDs      = 16<<3 | lenDelim
+	tagMappingPaths  = 17<<3 | lenDelim
+	tagMappings      = 19<<3 | lenDelim
 	tagKernelSymbols = 26<<3 | lenDelim
 	// EventName, DebugAnnotationName and InternedString
 	tagInternedIID  = 1<<3 | varint
@@ -154,4 +162,35 @@ const (
 	// CpuFrequencyFtraceEvent, ftrace/power.proto
 	tagFrequencyState = 1<<3 | varint
 	tagFrequencyCPU   = 2<<3 | varint
+
+	// PerfSampleDefaults and PerfSample, profiling/profile_packet.proto
+	tagTimebase    = 1<<3 | lenDelim
+	tagSampleCPU   = 1<<3 | varint
+	tagSamplePid   = 2<<3 | varint
+	tagSampleTid   = 3<<3 | varint
+	tagSampleStack = 4<<3 | varint // callstack_iid
+	tagSampleMode  = 5<<3 | varint // cpu_mode
+	tagSampleCount = 6<<3 | varint // timebase_count
+	tagSampleError = 16<<3 | varint
+
+	modeKernel = 1
+	modeUser   = 2
+
+	// PerfEvents.Timebase, common/perf_events.proto
+	tagTimebaseFrequency = 2<<3 | varint
+	tagTimebaseCounter   = 4<<3 | varint
+
+	counterCPUClock = 1
+	counterCycles   = 10
+
+	// Mapping, Frame and Callstack, profiling/profile_common.proto
+	tagMappingBuild = 2<<3 | varint
+	tagMappingStart = 4<<3 | varint
+	tagMappingEnd   = 5<<3 | varint
+	tagMappingPath  = 7<<3 | varint // path_string_ids
+	tagMappingExact = 8<<3 | varint // exact_offset
+	tagFrameName    = 2<<3 | varint
+	tagFrameMapping = 3<<3 | varint
+	tagFramePC      = 4<<3 | varint // rel_pc
+	tagStackFrame   = 2<<3 | varint
 )

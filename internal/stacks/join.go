@@ -34,17 +34,10 @@ type Sample struct {
 	End      tracefile.StackEnd // why it ends
 	// Ns is the CPU time that the sample stands for.
 	Ns uint64
+	// Weight is the same in the event's unit: ns, or cycles.
+	Weight uint64
 	// Frames from the outermost to the innermost. They are good until the next sample.
 	Frames []Frame
-}
-
-// Cut reports whether outer frames are certainly missing.
-func (s *Sample) Cut() bool {
-	switch s.End {
-	case tracefile.EndNone, tracefile.EndComplete, tracefile.EndChain:
-		return false
-	}
-	return true
 }
 
 // Stats counts samples, over the last call of Each.
@@ -62,6 +55,25 @@ type Stats struct {
 	Shifted uint64
 	// Contradictions are samples in which ring and stack disagree all the same. They keep what both say.
 	Contradictions uint64
+}
+
+// Cut is how many user stacks certainly lack outer frames.
+func (s *Stats) Cut() (n uint64) {
+	for end, count := range s.Ends {
+		if Cut(end) {
+			n += count
+		}
+	}
+	return n
+}
+
+// Cut reports whether a user stack that ends so certainly lacks outer frames.
+func Cut(end tracefile.StackEnd) bool {
+	switch end {
+	case tracefile.EndNone, tracefile.EndComplete, tracefile.EndChain:
+		return false
+	}
+	return true
 }
 
 // Join is the samples of a trace joined with its rings.
@@ -247,7 +259,7 @@ func (j *Join) Each(visit func(s *Sample) error) error {
 	var out Sample
 	return j.each(func(index int, s *tracefile.Sample, ns uint64) error {
 		out = Sample{Time: s.Time, Pid: s.Tgid, Tid: s.Tid, CPU: s.CPU, InKernel: s.Flags&tracefile.SampleKernel != 0, Way: s.Way,
-			End: s.End, Ns: ns, Frames: j.stack(index, s)}
+			End: s.End, Ns: ns, Weight: s.Weight, Frames: j.stack(index, s)}
 		st := &j.Stats
 		st.Samples++
 		st.Ns += ns
@@ -279,7 +291,9 @@ func (j *Join) stack(index int, s *tracefile.Sample) []Frame {
 				f.Func = r.fn
 			}
 			if p.frame < 0 {
-				f.RingOnly, f.Addr = true, r.addr
+				if f.RingOnly, f.Addr = true, r.addr; r.addr != 0 {
+					f.Mapping = j.place(j.spaceAt(index, s), s.Tgid, r.addr, s.Time).mapping
+				}
 			}
 		}
 		j.frames = append(j.frames, f)
