@@ -27,6 +27,11 @@ type Activity struct {
 	// Waits are all that the unit wait recorded, in order of their starts; of those that start together, longer ones
 	// are first.
 	Waits []Wait
+	// Placed sums where it ran and how well placed it was, over the recording; Places are those that touch the time that
+	// was asked for, in order. Of those that say nothing there is none: the thread waited, and no other processor was
+	// idle; it ran, all processors are alike, and their frequencies are not known.
+	Placed Placed
+	Places []Place
 	// Serves: the thread belongs to no traced process. It was recorded while it worked on a binder call of one.
 	Serves bool
 }
@@ -49,6 +54,8 @@ type KernelOptions struct {
 	Keep func(tid uint32) (from, to int64)
 	// WindowNs is how far apart events may be that are in the wrong order; 0 is DefaultWindowNs.
 	WindowNs int64
+	// Machine describes the processors; nil: nothing is known of them.
+	Machine *Machine
 }
 
 // KernelStats counts what was wrong with the kernel events.
@@ -68,6 +75,7 @@ type Kernel struct {
 	states  *States
 	spans   *spans
 	waits   *waits
+	placing *placing
 	threads map[uint32]*Activity
 	stats   KernelStats
 	last    int64
@@ -79,6 +87,10 @@ func NewKernel(o KernelOptions, initial []InitialThread) *Kernel {
 	k.states = NewStates(o.Begin, k.interval)
 	k.spans = newSpans(k.span)
 	k.waits = newWaits()
+	if k.opts.Machine == nil {
+		k.opts.Machine = NewMachine(nil)
+	}
+	k.placing = newPlacing(k.opts.Machine, k.states, k.place)
 	k.sorter = Sorter{Deliver: k.deliver, WindowNs: o.WindowNs}
 	if o.End != 0 {
 		k.sorter.MaxTime = uint64(o.End) + 1_000_000_000
@@ -134,6 +146,9 @@ func (k *Kernel) Threads() []*Activity {
 	return out
 }
 
+// Machine returns what is known of the processors.
+func (k *Kernel) Machine() *Machine { return k.opts.Machine }
+
 // Devices returns the sums of requests by device and operation.
 func (k *Kernel) Devices() map[DeviceKey]*DeviceTotals { return k.spans.devices }
 
@@ -154,6 +169,7 @@ func (k *Kernel) deliver(h kevent.Header, body []byte) {
 	k.spans.event(h, body)
 	k.waits.event(h, body, k.thread)
 	k.server(h, body)
+	k.placing.event(h, body)
 }
 
 // server has the states follow threads that were recorded only while they worked on a binder call.
@@ -223,10 +239,19 @@ func (k *Kernel) keeps(tid uint32, start, end int64) bool {
 
 func (k *Kernel) interval(tid uint32, iv Interval) {
 	k.waits.interval(tid, iv)
+	k.placing.interval(tid, iv)
 	a := k.thread(tid)
 	a.States[iv.State] += iv.End - iv.Start
 	if k.keeps(tid, iv.Start, iv.End) {
 		a.Intervals = append(a.Intervals, iv)
+	}
+}
+
+func (k *Kernel) place(tid uint32, p Place) {
+	a := k.thread(tid)
+	a.Placed.add(&p, p.Start, p.End)
+	if k.keeps(tid, p.Start, p.End) {
+		a.Places = append(a.Places, p)
 	}
 }
 

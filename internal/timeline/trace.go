@@ -170,7 +170,8 @@ func (t *Trace) loadKernel() error {
 		initial = append(initial, in)
 	}
 	t.Kernel = NewKernel(KernelOptions{
-		Begin: int64(min(t.Meta.Start.BootNs, 1<<61)), End: int64(min(t.Meta.End.BootNs, 1<<61)),
+		Machine: NewMachine(t.Meta.Processors),
+		Begin:   int64(min(t.Meta.Start.BootNs, 1<<61)), End: int64(min(t.Meta.End.BootNs, 1<<61)),
 		Keep: func(tid uint32) (from, to int64) {
 			if w := window[tid]; w != nil {
 				return w.Begin, max(w.End, w.Begin+1)
