@@ -110,6 +110,7 @@ func (o *compareOptions) loads() ([]study.Load, error) {
 	var out []study.Load
 	for _, l := range study.Loads(false) {
 		if slices.Contains(o.workloads, l.Name) {
+			l.Without = nil // who asks for it gets it
 			out = append(out, l)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"braid/compare/arm"
 	"braid/compare/estimate"
+	"braid/compare/result"
 	"braid/compare/workload"
 )
 
@@ -22,6 +23,9 @@ type Load struct {
 	// SameCalls says that what a call does depends on how many there were (memory that was touched), so that arms are measured
 	// with the same number as the baseline, unless that takes very long.
 	SameCalls bool
+	// Without are groups of arms that don't run it. Other tracers take minutes for a launch of the matrix, of which the others
+	// would have too few then.
+	Without []string
 }
 
 // whole says that a sample is a process from its start to its end: calls can't be chosen, and there is nothing to warm up in it.
@@ -32,6 +36,9 @@ func (l *Load) wall() bool { return estimate.OnWallTime(l.Name) }
 
 // Has says whether an arm can run a workload.
 func (l *Load) Has(a *arm.Arm) bool {
+	if slices.Contains(l.Without, a.Group) {
+		return false
+	}
 	if a.Workloads == nil {
 		return l.Name != workload.Command || a.Name == estimate.Baseline || a.Name == estimate.Again
 	}
@@ -58,7 +65,8 @@ func Loads(quick bool) []Load {
 		listing,
 		{Name: workload.Call, Parameters: []int64{0}, Aligns: workload.Aligns()[:1], Sample: 4 * time.Millisecond, MinCalls: 500, Rounds: 1, Weight: 1},
 		{Name: workload.Matrix, Parameters: []int64{16, 32, 64, 128, 256, 512, 1024, 2048}, Aligns: workload.Aligns()[:1],
-			Sample: 10 * time.Millisecond, MinCalls: 500, Rounds: 1, Weight: 2, SameCalls: true},
+			Sample: 10 * time.Millisecond, MinCalls: 500, Rounds: 1, Weight: 2, SameCalls: true,
+			Without: []string{result.GroupExternal}},
 		{Name: workload.Startup, Parameters: []int64{0}, Aligns: []int{0}, Rounds: 1, Weight: 2},
 		{Name: workload.Schedule, Parameters: []int64{0}, Aligns: []int{0}, Sample: 20 * time.Millisecond, MinCalls: 500, Rounds: 2, Weight: 1},
 		{Name: workload.IO, Parameters: []int64{0}, Aligns: []int{0}, Sample: 20 * time.Millisecond, MinCalls: 50, Rounds: 2, Weight: 1},

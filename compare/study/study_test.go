@@ -382,3 +382,17 @@ func TestSlowArms(t *testing.T) {
 		}
 	}
 }
+
+// Other tracers take minutes for a launch of the matrix: they run it only for who asks for it by name.
+func TestMatrixWithoutExternal(t *testing.T) {
+	uftrace := &arm.Arm{Name: "uftrace", Group: result.GroupExternal, Workloads: []string{workload.Listing, workload.Matrix}}
+	stub := &arm.Arm{Name: "stub-on", Group: result.GroupInline, Workloads: []string{workload.Matrix}}
+	for _, l := range Loads(false) {
+		if got := l.Has(uftrace); got != (l.Name == workload.Listing) {
+			t.Errorf("an external arm runs %s: %v", l.Name, got)
+		}
+		if got := l.Has(stub); got != (l.Name == workload.Matrix) {
+			t.Errorf("an inline arm runs %s: %v", l.Name, got)
+		}
+	}
+}
