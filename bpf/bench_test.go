@@ -34,7 +34,10 @@ func BenchmarkSchedPipe(b *testing.B) {
 		{name: "sched", run: func(t testing.TB, n int) float64 {
 			return pipeRecorded(t, n, Options{Units: []string{UnitSched}})
 		}},
-		{name: "sched+io", run: func(t testing.TB, n int) float64 { return pipeRecorded(t, n, Options{}) }},
+		{name: "sched+io", run: func(t testing.TB, n int) float64 {
+			return pipeRecorded(t, n, Options{Units: []string{UnitSched, UnitIO}})
+		}},
+		{name: "all units", run: func(t testing.TB, n int) float64 { return pipeRecorded(t, n, Options{}) }},
 		{name: "and watched", run: func(t testing.TB, n int) float64 {
 			return pipeRecorded(t, n, Options{Watch: &WatchOptions{}})
 		}},

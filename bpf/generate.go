@@ -15,3 +15,5 @@ package bpf
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3 -DBRAID_WATCH -DBRAID_RAW_TP" schedWatchRaw sched.bpf.c
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3 -DBRAID_WATCH" ioWatch io.bpf.c
 //go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3 -DBRAID_WATCH -DBRAID_RAW_TP" ioWatchRaw io.bpf.c
+//go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3" wait wait.bpf.c
+//go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -cflags "-Wall -Werror -mcpu=v3 -DBRAID_RAW_TP" waitRaw wait.bpf.c

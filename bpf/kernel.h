@@ -101,9 +101,64 @@ struct path {
 	struct dentry *dentry;
 };
 
+/* Of what is behind a file descriptor: what the wait unit tells. */
+
+struct inode {
+	unsigned short i_mode;
+	unsigned int i_rdev;
+	unsigned long i_ino;
+};
+
 struct file {
 	struct path f_path;
+	struct inode *f_inode;
+	void *private_data;
 };
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct sock_common {
+	unsigned short skc_family;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct eventfd_ctx {
+	int id;
+};
+
+/* The arguments of a system call. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long bp;
+	unsigned long bx;
+	unsigned long r10;
+	unsigned long cx;
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
+	unsigned long orig_ax;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	__u64 regs[31];
+	__u64 orig_x0;
+	__s32 syscallno;
+};
+#endif
 
 struct linux_binprm {
 	struct file *file;
@@ -124,6 +179,8 @@ struct task_struct {
 	unsigned in_execve : 1;
 	struct cpumask cpus_mask; /* since Linux 5.3 */
 	struct task_struct *real_parent;
+	unsigned long nvcsw;
+	struct files_struct *files;
 	struct signal_struct *signal;
 	const struct cred *cred;
 	struct css_set *cgroups;

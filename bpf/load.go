@@ -23,6 +23,7 @@ type loader struct {
 	ringBytes int
 	watch     *WatchOptions
 	cpus      []cpus.CPU // Options.CPUs
+	binder    bool       // unit wait is loaded, and there is binder
 	cache     *btf.Cache
 	programs  []program
 }
@@ -41,6 +42,7 @@ const majorFaultHook = "major-faults"
 
 func (l *loader) load(units []unit) error {
 	l.cache = btf.NewCache()
+	l.binder = slices.ContainsFunc(units, func(u unit) bool { return u.name == UnitWait }) && hasBinder(l.types)
 	for _, u := range units {
 		if err := l.loadUnit(u); err != nil {
 			return fmt.Errorf("load unit %s of the kernel side: %w", u.name, err)
@@ -83,11 +85,14 @@ func (l *loader) loadUnit(u unit) error {
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 		hook := hookOf(spec.Programs[name])
 		vital := slices.Contains(u.vital, hook)
-		if hook != majorFaultHook && !l.types.hasHook(hook) {
+		if classic(hook) && !l.binder {
+			continue // nothing is missing where there is no binder
+		}
+		if err := l.checkHook(hook); err != nil {
 			if vital {
-				return fmt.Errorf("this kernel has no tracepoint %s", hook)
+				return fmt.Errorf("hook %s: %w", hook, err)
 			}
-			l.miss(u, hook, errNoTracepoint)
+			l.miss(u, hook, err)
 			continue
 		}
 		p, err := l.loadProgram(spec, name, unitMaps)
@@ -100,6 +105,19 @@ func (l *loader) loadUnit(u unit) error {
 		}
 		l.r.own = append(l.r.own, p)
 		l.programs = append(l.programs, program{unit: u, hook: hook, name: name, prog: p, vital: vital})
+	}
+	return nil
+}
+
+// checkHook returns nil if there is something to attach to.
+func (l *loader) checkHook(hook string) error {
+	switch {
+	case hook == majorFaultHook:
+		return nil
+	case classic(hook):
+		return checkRecord(hook)
+	case !l.types.hasHook(hook):
+		return errNoTracepoint
 	}
 	return nil
 }
@@ -120,6 +138,9 @@ func (l *loader) configure(u unit, spec *ebpf.CollectionSpec) error {
 	spec.Maps["targets"].MaxEntries = pages
 	if err := spec.Variables["wake_bytes"].Set(uint64(wakeBytes(l.ringBytes))); err != nil {
 		return fmt.Errorf("set wake_bytes: %w", err)
+	}
+	if err := l.configureServers(spec, pages); err != nil {
+		return err
 	}
 	if v := spec.Variables["adopt"]; v != nil {
 		if err := v.Set(l.watch.adopts()); err != nil {
@@ -207,6 +228,9 @@ func attachProgram(p program) (closer, error) {
 		return link.AttachTracing(link.TracingOptions{Program: p.prog})
 	case ebpf.RawTracepoint:
 		return link.AttachRawTracepoint(link.RawTracepointOptions{Name: p.hook, Program: p.prog})
+	case ebpf.TracePoint:
+		group, name, _ := strings.Cut(p.hook, "/")
+		return link.Tracepoint(group, name, p.prog, nil)
 	case ebpf.PerfEvent:
 		return attachMajorFaults(p.prog)
 	}

@@ -31,7 +31,7 @@ func TestOldAtomics(t *testing.T) {
 	for name, open := range map[string]func() (*ebpf.CollectionSpec, error){
 		"process": loadProcess, "processRaw": loadProcessRaw, "sched": loadSched, "schedRaw": loadSchedRaw,
 		"io": loadIo, "ioRaw": loadIoRaw, "watch": loadWatch, "watchRaw": loadWatchRaw, "schedWatch": loadSchedWatch,
-		"schedWatchRaw": loadSchedWatchRaw, "ioWatch": loadIoWatch, "ioWatchRaw": loadIoWatchRaw, "probe": loadProbe,
+		"schedWatchRaw": loadSchedWatchRaw, "ioWatch": loadIoWatch, "ioWatchRaw": loadIoWatchRaw, "wait": loadWait, "waitRaw": loadWaitRaw, "probe": loadProbe,
 	} {
 		spec, err := open()
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 const (
 	UnitSched = "sched"
 	UnitIO    = "io"
+	UnitWait  = "wait"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 
 // Options say what to load. The zero value loads every unit with an 8 MiB ring.
 type Options struct {
-	// Units are the names of the units, UnitSched and UnitIO; nil means both.
+	// Units are the names of the units, UnitSched, UnitIO and UnitWait; nil means all.
 	Units []string
 	// RingBytes is the size of the ring buffer, rounded up to a power of two and a page; 0 means 8 MiB. A context
 	// switch takes 64 bytes, a wake-up too. On Linux 5.10 it is locked memory.
@@ -138,12 +139,12 @@ func chooseUnits(names []string, watch *WatchOptions) ([]unit, error) {
 		units = append(units, watchUnit)
 	}
 	if names == nil {
-		names = []string{UnitSched, UnitIO}
+		names = []string{UnitSched, UnitIO, UnitWait}
 	}
 	for _, name := range names {
 		i := slices.IndexFunc(optionalUnits, func(u unit) bool { return u.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("unknown unit %q of the kernel side: there are %s and %s", name, UnitSched, UnitIO)
+			return nil, fmt.Errorf("unknown unit %q of the kernel side: there are %s, %s and %s", name, UnitSched, UnitIO, UnitWait)
 		}
 		if !slices.ContainsFunc(units, func(u unit) bool { return u.name == name }) {
 			u := optionalUnits[i]

@@ -7,6 +7,7 @@
  */
 #include "waits.h"
 #include "idle.h"
+#include "servers.h"
 
 /* sched_switch says the outgoing thread's state (since 5.18); before, it is read from the thread, a moment later. */
 const volatile bool switch_has_state = false;
@@ -48,31 +49,42 @@ int on_switch(args *ctx)
 		if (next_known)
 			wait_ends(next, next_tgid, now);
 	}
-	bool from = is_target(prev_tgid), to = is_target(next_tgid);
+	__u32 prev_tid = FIELD(prev, pid);
+	__u8 flags = 0;
+	if (is_target(prev_tgid))
+		flags |= FLAG_PREV_TARGET;
+	else if (serves(prev_tid))
+		flags |= FLAG_PREV_SERVER;
+	if (is_target(next_tgid))
+		flags |= FLAG_NEXT_TARGET;
+	else if (serves(FIELD(next, pid)))
+		flags |= FLAG_NEXT_SERVER;
+	bool from = flags & (FLAG_PREV_TARGET | FLAG_PREV_SERVER), to = flags & (FLAG_NEXT_TARGET | FLAG_NEXT_SERVER);
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_line *line = bpf_map_lookup_elem(&cpus, &cpu);
 	if (line)
-		cpu_switches(line, cpu, FIELD(next, pid) == 0, to);
+		cpu_switches(line, cpu, FIELD(next, pid) == 0, flags & FLAG_NEXT_TARGET);
 	if (!from && !to && (!line || !line->foreigner))
 		return 0;
 	if (line)
 		line->foreigner = from && !to;
 	__u32 state = outgoing_state(ctx);
-	if (from && state == 0)
+	if (flags & FLAG_PREV_SERVER && state)
+		server_sleeps(prev_tid);
+	if (flags & FLAG_PREV_TARGET && state == 0)
 		target_waits(prev, cpu);
-	if (line && to)
+	if (line && flags & FLAG_NEXT_TARGET)
 		target_runs(line, next);
 
 	struct switch_event *e = reserve(sizeof(*e), COUNT_RING_FULL_SWITCH);
 	if (!e)
 		return 0;
-	__u8 flags = (from ? FLAG_PREV_TARGET : 0) | (to ? FLAG_NEXT_TARGET : 0);
 	if (state == 0)
 		flags |= FLAG_PREEMPTED;
 	else if (BITFIELD(prev, in_iowait))
 		flags |= FLAG_IO_WAIT;
 	e->h.time = event_time(now);
-	e->h.tid = FIELD(prev, pid);
+	e->h.tid = prev_tid;
 	e->h.cpu = (__u16)cpu;
 	e->h.kind = KIND_SWITCH;
 	e->h.flags = flags;
@@ -99,10 +111,14 @@ inline_fn int woken(struct task_struct *p, __u8 flags)
 		now = bpf_ktime_get_boot_ns();
 		thread_woken(p, tgid, now);
 	}
-	if (!is_target(tgid))
+	if (is_target(tgid)) {
+		if (target_waits(p, task_cpu(p)))
+			flags |= FLAG_BEHIND;
+	} else if (woken_to_serve(FIELD(p, pid), tgid)) {
+		flags |= FLAG_SERVER;
+	} else {
 		return 0;
-	if (target_waits(p, task_cpu(p)))
-		flags |= FLAG_BEHIND;
+	}
 
 	struct waking_event *e = reserve(sizeof(*e), COUNT_RING_FULL_WAKING);
 	if (!e)
@@ -136,10 +152,11 @@ HOOK(sched_migrate_task)
 int on_migrate(args *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
-	if (!is_target(FIELD(p, tgid)))
+	bool target = is_target(FIELD(p, tgid));
+	if (!target && !serves(FIELD(p, pid)))
 		return 0;
 
-	__u8 flags = target_waits(p, (__u32)ctx[1]) ? FLAG_BEHIND : 0;
+	__u8 flags = target && target_waits(p, (__u32)ctx[1]) ? FLAG_BEHIND : 0;
 	struct migrate_event *e = reserve(sizeof(*e), COUNT_RING_FULL_MIGRATE);
 	if (!e)
 		return 0;

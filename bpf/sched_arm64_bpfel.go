@@ -33,6 +33,12 @@ type schedIdleness struct {
 	Waiting    [64]uint8
 }
 
+type schedServerPage struct {
+	_     structs.HostLayout
+	Role  [4096]uint8
+	Woken [4096]uint8
+}
+
 type schedTargetPage struct {
 	_     structs.HostLayout
 	State [4096]uint8
@@ -47,6 +53,8 @@ const (
 	schedMapCpus           = "cpus"
 	schedMapEvents         = "events"
 	schedMapIdleness       = "idleness"
+	schedMapSenders        = "senders"
+	schedMapServers        = "servers"
 	schedMapTargets        = "targets"
 	schedMapUsable         = "usable"
 	schedProgOnFrequency   = "on_frequency"
@@ -54,6 +62,7 @@ const (
 	schedProgOnSwitch      = "on_switch"
 	schedProgOnWakeupNew   = "on_wakeup_new"
 	schedProgOnWaking      = "on_waking"
+	schedVarFollowServers  = "follow_servers"
 	schedVarHasClusters    = "has_clusters"
 	schedVarPossibleCpus   = "possible_cpus"
 	schedVarSwitchHasState = "switch_has_state"
@@ -119,6 +128,8 @@ type schedMapSpecs struct {
 	Cpus       *ebpf.MapSpec `ebpf:"cpus"`
 	Events     *ebpf.MapSpec `ebpf:"events"`
 	Idleness   *ebpf.MapSpec `ebpf:"idleness"`
+	Senders    *ebpf.MapSpec `ebpf:"senders"`
+	Servers    *ebpf.MapSpec `ebpf:"servers"`
 	Targets    *ebpf.MapSpec `ebpf:"targets"`
 	Usable     *ebpf.MapSpec `ebpf:"usable"`
 }
@@ -127,6 +138,7 @@ type schedMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type schedVariableSpecs struct {
+	FollowServers  *ebpf.VariableSpec `ebpf:"follow_servers"`
 	HasClusters    *ebpf.VariableSpec `ebpf:"has_clusters"`
 	PossibleCpus   *ebpf.VariableSpec `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
@@ -159,6 +171,8 @@ type schedMaps struct {
 	Cpus       *ebpf.Map `ebpf:"cpus"`
 	Events     *ebpf.Map `ebpf:"events"`
 	Idleness   *ebpf.Map `ebpf:"idleness"`
+	Senders    *ebpf.Map `ebpf:"senders"`
+	Servers    *ebpf.Map `ebpf:"servers"`
 	Targets    *ebpf.Map `ebpf:"targets"`
 	Usable     *ebpf.Map `ebpf:"usable"`
 }
@@ -170,6 +184,8 @@ func (m *schedMaps) Close() error {
 		m.Cpus,
 		m.Events,
 		m.Idleness,
+		m.Senders,
+		m.Servers,
 		m.Targets,
 		m.Usable,
 	)
@@ -179,6 +195,7 @@ func (m *schedMaps) Close() error {
 //
 // It can be passed to loadSchedObjects or ebpf.CollectionSpec.LoadAndAssign.
 type schedVariables struct {
+	FollowServers  *ebpf.Variable `ebpf:"follow_servers"`
 	HasClusters    *ebpf.Variable `ebpf:"has_clusters"`
 	PossibleCpus   *ebpf.Variable `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`

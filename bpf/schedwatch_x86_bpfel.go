@@ -33,6 +33,12 @@ type schedWatchIdleness struct {
 	Waiting    [64]uint8
 }
 
+type schedWatchServerPage struct {
+	_     structs.HostLayout
+	Role  [4096]uint8
+	Woken [4096]uint8
+}
+
 type schedWatchTargetPage struct {
 	_     structs.HostLayout
 	State [4096]uint8
@@ -73,6 +79,8 @@ const (
 	schedWatchMapCpus           = "cpus"
 	schedWatchMapEvents         = "events"
 	schedWatchMapIdleness       = "idleness"
+	schedWatchMapSenders        = "senders"
+	schedWatchMapServers        = "servers"
 	schedWatchMapSlots          = "slots"
 	schedWatchMapTargets        = "targets"
 	schedWatchMapThreads        = "threads"
@@ -85,6 +93,7 @@ const (
 	schedWatchProgOnThreadExit  = "on_thread_exit"
 	schedWatchProgOnWakeupNew   = "on_wakeup_new"
 	schedWatchProgOnWaking      = "on_waking"
+	schedWatchVarFollowServers  = "follow_servers"
 	schedWatchVarHasClusters    = "has_clusters"
 	schedWatchVarPossibleCpus   = "possible_cpus"
 	schedWatchVarSwitchHasState = "switch_has_state"
@@ -152,6 +161,8 @@ type schedWatchMapSpecs struct {
 	Cpus       *ebpf.MapSpec `ebpf:"cpus"`
 	Events     *ebpf.MapSpec `ebpf:"events"`
 	Idleness   *ebpf.MapSpec `ebpf:"idleness"`
+	Senders    *ebpf.MapSpec `ebpf:"senders"`
+	Servers    *ebpf.MapSpec `ebpf:"servers"`
 	Slots      *ebpf.MapSpec `ebpf:"slots"`
 	Targets    *ebpf.MapSpec `ebpf:"targets"`
 	Threads    *ebpf.MapSpec `ebpf:"threads"`
@@ -163,6 +174,7 @@ type schedWatchMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type schedWatchVariableSpecs struct {
+	FollowServers  *ebpf.VariableSpec `ebpf:"follow_servers"`
 	HasClusters    *ebpf.VariableSpec `ebpf:"has_clusters"`
 	PossibleCpus   *ebpf.VariableSpec `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
@@ -195,6 +207,8 @@ type schedWatchMaps struct {
 	Cpus       *ebpf.Map `ebpf:"cpus"`
 	Events     *ebpf.Map `ebpf:"events"`
 	Idleness   *ebpf.Map `ebpf:"idleness"`
+	Senders    *ebpf.Map `ebpf:"senders"`
+	Servers    *ebpf.Map `ebpf:"servers"`
 	Slots      *ebpf.Map `ebpf:"slots"`
 	Targets    *ebpf.Map `ebpf:"targets"`
 	Threads    *ebpf.Map `ebpf:"threads"`
@@ -209,6 +223,8 @@ func (m *schedWatchMaps) Close() error {
 		m.Cpus,
 		m.Events,
 		m.Idleness,
+		m.Senders,
+		m.Servers,
 		m.Slots,
 		m.Targets,
 		m.Threads,
@@ -221,6 +237,7 @@ func (m *schedWatchMaps) Close() error {
 //
 // It can be passed to loadSchedWatchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type schedWatchVariables struct {
+	FollowServers  *ebpf.Variable `ebpf:"follow_servers"`
 	HasClusters    *ebpf.Variable `ebpf:"has_clusters"`
 	PossibleCpus   *ebpf.Variable `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`

@@ -33,6 +33,12 @@ type schedWatchRawIdleness struct {
 	Waiting    [64]uint8
 }
 
+type schedWatchRawServerPage struct {
+	_     structs.HostLayout
+	Role  [4096]uint8
+	Woken [4096]uint8
+}
+
 type schedWatchRawTargetPage struct {
 	_     structs.HostLayout
 	State [4096]uint8
@@ -73,6 +79,8 @@ const (
 	schedWatchRawMapCpus           = "cpus"
 	schedWatchRawMapEvents         = "events"
 	schedWatchRawMapIdleness       = "idleness"
+	schedWatchRawMapSenders        = "senders"
+	schedWatchRawMapServers        = "servers"
 	schedWatchRawMapSlots          = "slots"
 	schedWatchRawMapTargets        = "targets"
 	schedWatchRawMapThreads        = "threads"
@@ -85,6 +93,7 @@ const (
 	schedWatchRawProgOnThreadExit  = "on_thread_exit"
 	schedWatchRawProgOnWakeupNew   = "on_wakeup_new"
 	schedWatchRawProgOnWaking      = "on_waking"
+	schedWatchRawVarFollowServers  = "follow_servers"
 	schedWatchRawVarHasClusters    = "has_clusters"
 	schedWatchRawVarPossibleCpus   = "possible_cpus"
 	schedWatchRawVarSwitchHasState = "switch_has_state"
@@ -152,6 +161,8 @@ type schedWatchRawMapSpecs struct {
 	Cpus       *ebpf.MapSpec `ebpf:"cpus"`
 	Events     *ebpf.MapSpec `ebpf:"events"`
 	Idleness   *ebpf.MapSpec `ebpf:"idleness"`
+	Senders    *ebpf.MapSpec `ebpf:"senders"`
+	Servers    *ebpf.MapSpec `ebpf:"servers"`
 	Slots      *ebpf.MapSpec `ebpf:"slots"`
 	Targets    *ebpf.MapSpec `ebpf:"targets"`
 	Threads    *ebpf.MapSpec `ebpf:"threads"`
@@ -163,6 +174,7 @@ type schedWatchRawMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type schedWatchRawVariableSpecs struct {
+	FollowServers  *ebpf.VariableSpec `ebpf:"follow_servers"`
 	HasClusters    *ebpf.VariableSpec `ebpf:"has_clusters"`
 	PossibleCpus   *ebpf.VariableSpec `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
@@ -195,6 +207,8 @@ type schedWatchRawMaps struct {
 	Cpus       *ebpf.Map `ebpf:"cpus"`
 	Events     *ebpf.Map `ebpf:"events"`
 	Idleness   *ebpf.Map `ebpf:"idleness"`
+	Senders    *ebpf.Map `ebpf:"senders"`
+	Servers    *ebpf.Map `ebpf:"servers"`
 	Slots      *ebpf.Map `ebpf:"slots"`
 	Targets    *ebpf.Map `ebpf:"targets"`
 	Threads    *ebpf.Map `ebpf:"threads"`
@@ -209,6 +223,8 @@ func (m *schedWatchRawMaps) Close() error {
 		m.Cpus,
 		m.Events,
 		m.Idleness,
+		m.Senders,
+		m.Servers,
 		m.Slots,
 		m.Targets,
 		m.Threads,
@@ -221,6 +237,7 @@ func (m *schedWatchRawMaps) Close() error {
 //
 // It can be passed to loadSchedWatchRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type schedWatchRawVariables struct {
+	FollowServers  *ebpf.Variable `ebpf:"follow_servers"`
 	HasClusters    *ebpf.Variable `ebpf:"has_clusters"`
 	PossibleCpus   *ebpf.Variable `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`

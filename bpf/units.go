@@ -46,6 +46,11 @@ var optionalUnits = []unit{
 		vital:     []string{"block_bio_queue", "block_rq_issue", "block_rq_complete"},
 		configure: configureIO,
 	},
+	{
+		name:    UnitWait,
+		loadBTF: loadWait, loadRaw: loadWaitRaw,
+		vital: []string{"sys_enter", "sys_exit", "sched_process_exit"},
+	},
 }
 
 func configureSched(spec *ebpf.CollectionSpec, types kernelTypes) error {

@@ -269,6 +269,7 @@ static void story_run(int cpu, int ms)
 		;
 	end(s);
 }
+#include "waits.h"
 
 int main(int argc, char **argv)
 {
@@ -288,6 +289,8 @@ int main(int argc, char **argv)
 		story_futex(atoi(argv[2]));
 	} else if (!strcmp(story, "spawn")) {
 		story_spawn(argv[0], atoi(argv[2]), argv[3]);
+	} else if (!strcmp(story, "waits")) {
+		story_waits(atoi(argv[2]), argv[0]);
 	} else if (!strcmp(story, "rename")) {
 		story_rename(atoi(argv[2]), argv[3]);
 	} else if (!strcmp(story, "nap")) {

@@ -64,7 +64,7 @@ kernel's side alone. Kernel events need root; without it, methods are recorded.`
 	f.StringVarP(&o.output, "output", "o", "", "trace file (default: the program's name with .braid)")
 	f.IntVarP(&o.pid, "pid", "p", 0, "record the running process PID")
 	o.choice.flags(f)
-	f.StringVar(&o.kernel, "kernel", "sched,io", "kernel events: sched, io, or none (default none without root)")
+	f.StringVar(&o.kernel, "kernel", "sched,io", "kernel events: sched, io, wait, or none (default none without root)")
 	f.StringVar(&o.threads, "threads", "main", "threads whose methods are recorded: main, all, or names and ids with * and ?")
 	f.StringVar(&o.ring, "ring", "32M", "memory for each thread's newest records, 8 bytes each")
 	f.StringVar(&o.buffer, "kernel-buffer", "8M", "buffer between kernel and braid; more if kernel events are lost")
@@ -135,8 +135,8 @@ func (o recordOptions) resolve() (recorder.Options, error) {
 	ro.KernelBuffer = int(buffer)
 	if o.kernel != "none" {
 		for u := range strings.SplitSeq(o.kernel, ",") {
-			if u != "sched" && u != "io" {
-				return ro, usageError("--kernel %s: want sched, io or none", o.kernel)
+			if u != "sched" && u != "io" && u != "wait" {
+				return ro, usageError("--kernel %s: want sched, io, wait or none", o.kernel)
 			}
 			ro.Units = append(ro.Units, u)
 		}

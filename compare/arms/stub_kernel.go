@@ -28,7 +28,7 @@ func init() {
 			if !env.Root {
 				return &arm.Unavailable{Why: "kernel events need root", Next: "run it as root"}
 			}
-			k, err := bpf.Load(bpf.Options{})
+			k, err := bpf.Load(kernelUnits)
 			if err != nil {
 				return &arm.Unavailable{Why: err.Error(), Next: "see braid doctor"}
 			}
@@ -48,6 +48,9 @@ func init() {
 		},
 	})
 }
+
+// kernelUnits are the units that the arm loads; unit wait is left out, so that results stay comparable with older ones.
+var kernelUnits = bpf.Options{Units: []string{bpf.UnitSched, bpf.UnitIO}}
 
 // withKernel is a workload whose stubs record, with the kernel side beside it.
 type withKernel struct {
@@ -93,7 +96,7 @@ type kernel struct {
 }
 
 func watchKernel(pid int, exact bool) (*kernel, error) {
-	rec, err := bpf.Load(bpf.Options{})
+	rec, err := bpf.Load(kernelUnits)
 	if err != nil {
 		return nil, err
 	}
