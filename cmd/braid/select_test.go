@@ -147,7 +147,7 @@ func TestPackageFromItsStart(t *testing.T) {
 				z := startZygote(t, stubbed)
 				r, errs, file := recordApp(t, "--package", appName, "--threads", "all", "--kernel", kernel)
 				errs.find(t, "braid: waiting for a process")
-				other, _ := z.app("com.example.other", appUID+1, 50, "")
+				other, _ := z.app("org.sample.braid.standin", appUID+1, 50, "") // ends in the same 15 bytes
 				pid, sibling := z.app(appName, appUID, nFrames, "rs")
 				s := ended(t, r, errs, file)
 				want := []int{pid, sibling}
@@ -157,9 +157,13 @@ func TestPackageFromItsStart(t *testing.T) {
 				}
 				s.calls(t, map[string]int{"on_start": 2, "on_frame": 2 * nFrames, "render_frame": 2 * nFrames, "on_transact": 4 * nFrames})
 				for _, th := range s.Threads {
-					if th.Pid == other || th.Pid == z.pid {
+					if th.Pid == z.pid || th.Pid == other && (th.Records > 0 || th.Name != "e.braid.standin" && th.Name != "e.braid.standi") {
 						t.Errorf("a thread of another process: %+v", th)
 					}
+				}
+				note := fmt.Sprintf("process %d (org.sample.braid.standin)", other)
+				if kernel != "none" && !slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, note) }) {
+					t.Errorf("no note of the process of a similar name: %q", s.Notes)
 				}
 				for _, p := range want {
 					for _, name := range []string{"RenderThread", fmt.Sprintf("Binder:%d_1", p), fmt.Sprintf("Binder:%d_2", p)} {
@@ -169,6 +173,93 @@ func TestPackageFromItsStart(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestPackageRunning chooses among processes that run.
+func TestPackageRunning(t *testing.T) {
+	z := startZygote(t, false)
+	pid, sibling := z.app(appName, appUID, 0, "s")
+	other, _ := z.app("com.example.other", appUID+1, 0, "")
+	server, _ := z.app("system_server", 1000, 0, "")
+	for _, c := range []struct {
+		args []string
+		want []int
+	}{
+		{[]string{"--package", appName}, []int{pid, sibling}},
+		{[]string{"--package", appName, "--component", ":remote"}, []int{sibling}},
+		{[]string{"--package", appName, "--component", "remote,main"}, []int{pid, sibling}},
+		{[]string{"--package", appName + ":remote"}, []int{sibling}},
+		{[]string{"--package", appName, "--component", "main", "--uid", "u0_a123"}, []int{pid}},
+		{[]string{"--uid", "u0_a124"}, []int{other}},
+		{[]string{"--uid", fmt.Sprint(appUID)}, []int{pid, sibling}},
+		{[]string{"--package", "system_server", "--kernel", "none"}, []int{server}},
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			file, _ := record(t, 0, append(c.args, "--for", "300ms", "--threads", "main,RenderThread")...)
+			s := report(t, file)
+			slices.Sort(c.want)
+			if got := s.processes(); !slices.Equal(got, c.want) {
+				t.Errorf("methods of processes %v, want %v", got, c.want)
+			}
+			for _, th := range s.Threads {
+				if strings.HasPrefix(th.Name, "Binder:") && th.Records > 0 {
+					t.Errorf("records of a thread that was not asked for: %+v", th)
+				}
+			}
+		})
+	}
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--package", "com.example.braid.stadnin"}, []string{`no process named "com.example.braid.stadnin" in 200ms`, appName}},
+		{[]string{"--package", appName, "--uid", "u0_a124"}, []string{`of user 10124 in 200ms`}},
+		{[]string{"--package", appName, "--component", ":push"}, []string{`standin:push" in 200ms`, appName}},
+	} {
+		o := braid(t, append([]string{"record", "--wait", "200ms"}, c.args...)...)
+		for _, want := range c.want {
+			if o.code != 1 || !strings.Contains(o.stderr, want) {
+				t.Errorf("%v: code %d, want 1, and %q in %q", c.args, o.code, want, o.stderr)
+			}
+		}
+	}
+}
+
+// TestPackageFollowsDaemon checks that a process is followed that leaves its session and its parents, which have ended by
+// the time anybody could look.
+func TestPackageFollowsDaemon(t *testing.T) {
+	z := startZygote(t, true)
+	r, errs, file := recordApp(t, "--package", appName, "--kernel", "sched")
+	errs.find(t, "braid: waiting")
+	pid, _ := z.app(appName, appUID, nFrames, "rd")
+	s := ended(t, r, errs, file)
+	if i := slices.IndexFunc(s.Threads, func(th thread) bool { return th.Name == "left-behind" }); i < 0 || s.Threads[i].Records == 0 || s.Threads[i].Pid == pid {
+		t.Errorf("no records of the daemon: %+v", s.Threads)
+	}
+	if n := s.method(t, "daemon_step").Calls; n == 0 || n > nFrames {
+		t.Errorf("%d steps of the daemon, which made %d", n, nFrames)
+	}
+}
+
+func TestPackageInterrupted(t *testing.T) {
+	r, errs, _ := recordApp(t, "--package", "com.example.nobody")
+	errs.find(t, "braid: waiting")
+	r.cmd.Process.Signal(os.Interrupt)
+	if code := waitCode(t, r.cmd); code != 1 {
+		t.Errorf("ended with %d, want 1", code)
+	}
+	errs.find(t, "braid: nothing to record")
+}
+
+func TestPackageUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{"--package", "a.b", "-p", "1"}, {"--package", "a.b", "--", "true"}, {"--component", ":x"}, {"--package", "a.b:c", "--component", ":x"},
+		{"--package", "a.*"}, {"--uid", "nobody-there"}, {"--uid", "u0_a10000"}, {"--wait", "3s", "--", "true"}, {"--package", "a.b", "--wait", "0s"},
+	} {
+		if o := braid(t, append([]string{"record"}, args...)...); o.code != 2 {
+			t.Errorf("%v: code %d, want 2: %s", args, o.code, o.stderr)
 		}
 	}
 }

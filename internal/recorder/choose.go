@@ -33,6 +33,7 @@ type notice struct {
 type chooser struct {
 	finder  *target.Finder
 	running map[int]bool
+	gone    map[int]bool // let go
 	found   int
 	began   time.Time
 	scanned time.Time
@@ -65,7 +66,7 @@ func (o *Options) watchOptions() *bpf.WatchOptions {
 
 // choose begins a recording of processes that are chosen, which run or are still to come.
 func (r *recording) choose() error {
-	r.chooser = &chooser{finder: target.NewFinder(*r.o.Choose), running: map[int]bool{}, began: time.Now()}
+	r.chooser = &chooser{finder: target.NewFinder(*r.o.Choose), running: map[int]bool{}, gone: map[int]bool{}, began: time.Now()}
 	if err := r.scan(time.Now()); err != nil {
 		return err
 	}
@@ -134,12 +135,12 @@ func (r *recording) announced(n notice) error {
 // judge looks at a process that may have become a chosen one. One that the kernel side has adopted by the part of a name,
 // and that turns out to be another, is let go.
 func (r *recording) judge(pid int) error {
-	_, verdict := r.chooser.finder.Look(pid)
+	p, verdict := r.chooser.finder.Look(pid)
 	switch {
 	case verdict == target.Yes:
 		return r.take(pid)
 	case verdict == target.No && r.kernel != nil && !r.chooser.finder.Found(pid) && !r.rings.child[pid]:
-		return r.kernel.rec.RemoveTarget(pid)
+		return r.letGo(pid, p.Name)
 	}
 	return nil
 }
@@ -153,6 +154,15 @@ func (r *recording) born(n notice) error {
 		return nil
 	}
 	return r.judge(n.tgid)
+}
+
+// letGo forgets a process that the kernel side has adopted and that is not meant.
+func (r *recording) letGo(pid int, name string) error {
+	if name != "" && !r.chooser.gone[pid] {
+		r.chooser.gone[pid] = true
+		r.note(fmt.Sprintf("process %d (%s) was recorded until its whole name showed that it is another one", pid, name))
+	}
+	return r.kernel.rec.RemoveTarget(pid)
 }
 
 // search looks for what may have come. Done: all chosen processes that came have ended.
