@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"braid/internal/recorder"
-	"braid/internal/target"
+	"braid/internal/targets"
 
 	"github.com/spf13/pflag"
 )
@@ -50,9 +50,9 @@ func (o *choiceOptions) resolve(ro *recorder.Options, messages io.Writer) error 
 	case o.wait <= 0:
 		return usageError("--wait %s: must be more than nothing", o.wait)
 	}
-	c := &target.Choice{Package: o.name, Components: o.components}
+	c := &targets.Choice{Package: o.name, Components: o.components}
 	if o.uid != "" {
-		uid, err := target.ParseUser(o.uid)
+		uid, err := targets.ParseUser(o.uid)
 		if err != nil {
 			return usageError("--uid: %w", err)
 		}

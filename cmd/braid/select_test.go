@@ -33,7 +33,7 @@ func buildZygote(t *testing.T, stubbed bool) (bin, library string) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	const src = "../../internal/target/testdata/"
+	const src = "../../internal/targets/testdata/"
 	gcc := []string{"gcc", "-O2", "-Wall", "-Werror", "-pthread", "-I../../inline/include"}
 	traced := append([]string{braidBin, "cc"}, gcc...)
 	builds := [][]string{append(gcc, "-o", bin, src+"zygote.c", "-ldl"),
@@ -188,16 +188,15 @@ func TestPackageRunning(t *testing.T) {
 		want []int
 	}{
 		{[]string{"--package", appName}, []int{pid, sibling}},
-		{[]string{"--package", appName, "--component", ":remote"}, []int{sibling}},
-		{[]string{"--package", appName, "--component", "remote,main"}, []int{pid, sibling}},
-		{[]string{"--package", appName + ":remote"}, []int{sibling}},
+		{[]string{"--package", appName, "--component", "remote,main", "--kernel", "none"}, []int{pid, sibling}},
+		{[]string{"--package", appName, "--component", ":remote", "--kernel", "none"}, []int{sibling}},
 		{[]string{"--package", appName, "--component", "main", "--uid", "u0_a123"}, []int{pid}},
 		{[]string{"--uid", "u0_a124"}, []int{other}},
-		{[]string{"--uid", fmt.Sprint(appUID)}, []int{pid, sibling}},
+		{[]string{"--uid", fmt.Sprint(appUID), "--kernel", "none"}, []int{pid, sibling}},
 		{[]string{"--package", "system_server", "--kernel", "none"}, []int{server}},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
-			file, _ := record(t, 0, append(c.args, "--for", "300ms", "--threads", "main,RenderThread")...)
+			file, _ := record(t, 0, append(c.args, "--for", "150ms", "--threads", "main,RenderThread")...)
 			s := report(t, file)
 			slices.Sort(c.want)
 			if got := s.processes(); !slices.Equal(got, c.want) {
@@ -261,5 +260,32 @@ func TestPackageUsage(t *testing.T) {
 		if o := braid(t, append([]string{"record"}, args...)...); o.code != 2 {
 			t.Errorf("%v: code %d, want 2: %s", args, o.code, o.stderr)
 		}
+	}
+}
+
+// TestWatchPackage checks that braid watch finds an app that zygote starts while it runs, and its component, by a pattern
+// that no thread's name tells.
+func TestWatchPackage(t *testing.T) {
+	for _, name := range []string{appName, "com.example.braid.*"} {
+		t.Run(name, func(t *testing.T) {
+			z := startZygote(t, false)
+			w := watch(t, "programs:\n  - package: \""+name+"\"\ntriggers:\n  - {name: died, crash: true}\n")
+			z.app("com.other.braid.standin", appUID+1, 0, "")
+			pid, sibling := z.app(appName, appUID, 0, "s")
+			want := []int{pid}
+			if strings.Contains(name, "*") {
+				want = append(want, sibling)
+			}
+			slices.Sort(want)
+			until(t, "the app is watched", func() bool { return len(w.status(t).Targets) >= len(want) })
+			var got []int
+			for _, target := range w.status(t).Targets {
+				got = append(got, target.PID)
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("watched are %v, want %v", got, want)
+			}
+			w.ends(t)
+		})
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"braid/bpf"
 	"braid/internal/capture"
 	"braid/internal/kevent"
-	"braid/internal/target"
+	"braid/internal/targets"
 )
 
 // DefaultWait is how long a recording waits for a chosen process unless told otherwise.
@@ -31,7 +31,7 @@ type notice struct {
 
 // chooser finds the processes of Options.Choose, and knows which of them still run.
 type chooser struct {
-	finder  *target.Finder
+	finder  *targets.Finder
 	running map[int]bool
 	gone    map[int]bool // let go
 	found   int
@@ -66,7 +66,7 @@ func (o *Options) watchOptions() *bpf.WatchOptions {
 
 // choose begins a recording of processes that are chosen, which run or are still to come.
 func (r *recording) choose() error {
-	r.chooser = &chooser{finder: target.NewFinder(*r.o.Choose), running: map[int]bool{}, gone: map[int]bool{}, began: time.Now()}
+	r.chooser = &chooser{finder: targets.NewFinder(*r.o.Choose), running: map[int]bool{}, gone: map[int]bool{}, began: time.Now()}
 	if err := r.scan(time.Now()); err != nil {
 		return err
 	}
@@ -137,9 +137,9 @@ func (r *recording) announced(n notice) error {
 func (r *recording) judge(pid int) error {
 	p, verdict := r.chooser.finder.Look(pid)
 	switch {
-	case verdict == target.Yes:
+	case verdict == targets.Yes:
 		return r.take(pid)
-	case verdict == target.No && r.kernel != nil && !r.chooser.finder.Found(pid) && !r.rings.child[pid]:
+	case verdict == targets.No && r.kernel != nil && !r.chooser.finder.Found(pid) && !r.rings.child[pid]:
 		return r.letGo(pid, p.Name)
 	}
 	return nil
@@ -212,9 +212,9 @@ func (r *recording) look(now time.Time) (done bool, err error) {
 func (r *recording) nobody() error {
 	c := r.o.Choose
 	msg := fmt.Sprintf("no %s in %s", c, r.o.Wait)
-	if alike := c.Alike(target.Running(), 5); len(alike) > 0 {
+	if alike := c.Alike(targets.Running(), 5); len(alike) > 0 {
 		msg += "; running ones that look alike: " + strings.Join(alike, ", ")
-	} else if installed, known := target.Installed(c.Package); c.Package != "" && known && !installed {
+	} else if installed, known := targets.Installed(c.Package); c.Package != "" && known && !installed {
 		msg += "; no package of that name is installed"
 	}
 	return fmt.Errorf("%w: %s", ErrNobody, msg)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"braid/inline/runtime"
-	"braid/internal/target"
+	"braid/internal/targets"
 )
 
 // Options say what to record. Command, Pid or Choose must be set.
@@ -21,7 +21,7 @@ type Options struct {
 	// Choose, if not nil, says which processes are recorded, those that run and those that come. Wait is how long the first
 	// of them is waited for, 0: DefaultWait. Waiting, if not nil, is called once if none runs yet. The recording ends when
 	// all that were found have ended.
-	Choose  *target.Choice
+	Choose  *targets.Choice
 	Wait    time.Duration
 	Waiting func()
 

@@ -333,6 +333,9 @@ func (r *recording) finishResult() {
 		r.noStubs()
 	}
 	for pid, err := range r.rings.refused {
+		if capture.Gone(pid) {
+			continue
+		}
 		r.note(fmt.Sprintf("no methods of process %d: %v", pid, err))
 	}
 	if r.rings.late > 0 {

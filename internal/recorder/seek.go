@@ -67,6 +67,7 @@ func (r *rings) find(now time.Time) {
 		}
 		if capture.Gone(pid) {
 			delete(r.seeking, pid)
+			delete(r.refused, pid)
 			continue
 		}
 		if now.Before(s.whole) && !control.Keeps(pid) {

@@ -20,6 +20,7 @@ import (
 	"braid/internal/live"
 	"braid/internal/metrics"
 	"braid/internal/retain"
+	"braid/internal/targets"
 	"braid/internal/trigger"
 )
 
@@ -34,6 +35,12 @@ const (
 
 // How long a new process may take until its runtime has made the area: the dynamic linker comes first.
 const stubsPatience = 3 * time.Second
+
+// How often a process that matches, and had no stubs while it started, is looked at: it may load a traced library later.
+const latePeriod = time.Second
+
+// How long an app may take to get its name: it asks another process for what it is to be.
+const unnamedPatience = 10 * time.Second
 
 // linger is how long a process that has ended is kept: a trigger may still fire for it.
 const linger = time.Second
@@ -84,10 +91,12 @@ type Daemon struct {
 	over     chan struct{}
 }
 
-// candidate is a process that matches, and of which it is not known whether it carries stubs.
+// candidate is a process that matches, and of which it is not known whether it carries stubs; or an app that is starting,
+// whose name is still to come.
 type candidate struct {
 	since, next time.Time
 	told        bool // that another braid records it
+	late        bool // it had no stubs while it started
 }
 
 // due is a flush that is to come.
@@ -179,8 +188,13 @@ func match(c *trigger.Config) (m bpf.Match) {
 		switch {
 		case p.Name != "" && len(m.Names) < 32:
 			m.Names = append(m.Names, kernelName(p.Name))
-		case p.Package != "" && len(m.Names) < 32:
-			m.Names = append(m.Names, kernelName(tail15(p.Package)))
+		case p.Package != "" && len(m.Names) < 29:
+			if kernelName(p.Package) == p.Package {
+				m.Names = append(m.Names, targets.Comms(p.Package)...)
+			}
+			if !slices.Contains(m.Names, targets.StartingComm) { // of a component or a pattern no more is known
+				m.Names = append(m.Names, targets.StartingComm)
+			}
 		case p.Cgroup != "" && len(m.Cgroups) < 32:
 			if id := cgroupID(p.Cgroup); id != 0 {
 				m.Cgroups = append(m.Cgroups, id)

@@ -11,6 +11,7 @@ import (
 	"braid/bpf"
 	"braid/control"
 	"braid/internal/counter"
+	"braid/internal/targets"
 	"braid/internal/trigger"
 
 	"golang.org/x/sys/unix"
@@ -37,7 +38,7 @@ func (d *Daemon) consider(pid int) {
 		return
 	}
 	m, ok := identify(pid)
-	if !ok || d.o.Config.Program(&m) == nil {
+	if !ok || d.o.Config.Program(&m) == nil && !targets.Unnamed(m.Package) {
 		return
 	}
 	d.pending[pid] = &candidate{since: time.Now()}
@@ -68,14 +69,22 @@ func (d *Daemon) attach(pid int) {
 	c := d.pending[pid]
 	m, ok := identify(pid)
 	program := d.o.Config.Program(&m)
+	age := time.Since(c.since)
+	// Often while it starts, then at leisure: a program may load its first traced library late.
+	c.next = time.Now().Add(min(age/4, time.Second))
+	if program == nil && ok && targets.Unnamed(m.Package) && age < unnamedPatience {
+		return
+	}
 	if !ok || program == nil { // gone, or it is called something else now
 		delete(d.pending, pid)
 		return
 	}
+	if c.late {
+		if c.next = time.Now().Add(latePeriod); !control.Keeps(pid) {
+			return
+		}
+	}
 	areas, err := control.Attach(pid)
-	age := time.Since(c.since)
-	// Often while it starts, then at leisure: a program may load its first traced library late.
-	c.next = time.Now().Add(min(age/4, time.Second))
 	if errors.Is(err, control.ErrBusy) {
 		for _, a := range areas {
 			a.Close()
@@ -89,7 +98,7 @@ func (d *Daemon) attach(pid int) {
 	}
 	if len(areas) == 0 {
 		if age > stubsPatience {
-			delete(d.pending, pid)
+			c.late = true
 			if err != nil && !errors.Is(err, control.ErrNoStubs) && d.refused[pid] != err.Error() { // said once
 				d.refused[pid] = err.Error()
 				d.log.Warn("can't be watched", "pid", pid, "program", m.Name, "why", err)
@@ -141,34 +150,8 @@ func (d *Daemon) limits(t *target) {
 
 // identify reads what the configuration compares. False: the process is gone, or a kernel thread.
 func identify(pid int) (m trigger.Target, ok bool) {
-	dir := "/proc/" + strconv.Itoa(pid) + "/"
-	comm, err := os.ReadFile(dir + "comm")
-	if err != nil {
-		return m, false
-	}
-	uid, ok := owner(pid)
-	if !ok {
-		return m, false // it has just ended
-	}
-	m = trigger.Target{Pid: pid, Name: strings.TrimSuffix(string(comm), "\n"), UID: uid}
-	if m.Exe, err = os.Readlink(dir + "exe"); err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return m, false // a kernel thread has none
-		}
-		m.Exe = "" // not ours to look at
-	}
-	m.Exe = strings.TrimSuffix(m.Exe, " (deleted)")
-	if b, err := os.ReadFile(dir + "cmdline"); err == nil {
-		m.Package, _, _ = strings.Cut(string(b), "\x00")
-	}
-	if b, err := os.ReadFile(dir + "cgroup"); err == nil {
-		for line := range strings.Lines(string(b)) {
-			if p, ok := strings.CutPrefix(line, "0::"); ok { // version 2
-				m.Cgroup = strings.TrimSuffix(p, "\n")
-			}
-		}
-	}
-	return m, true
+	p, ok := targets.Read(pid)
+	return trigger.Target{Pid: pid, Name: p.Comm, Exe: p.Exe, Package: p.Name, Cgroup: p.Cgroup, UID: p.UID}, ok
 }
 
 // exited is called when the kernel has announced a target's end. A fatal signal is a crash.
@@ -186,9 +169,6 @@ func kernelName(pattern string) string {
 	}
 	return pattern
 }
-
-// tail15 is what Android makes a process's name of its package: the last 15 bytes.
-func tail15(s string) string { return s[max(0, len(s)-15):] }
 
 // cgroupID is the id by which the kernel knows a cgroup of version 2: its folder's inode.
 func cgroupID(path string) uint64 {

@@ -118,23 +118,6 @@ func newTarget(a *control.Area, o TargetOptions) *target {
 	return t
 }
 
-// owner is the effective user id that a process runs under. False: it is gone.
-func owner(pid int) (uid int, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(b)) {
-		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
-			if f := strings.Fields(ids); len(f) > 1 {
-				uid, err := strconv.Atoi(f[1])
-				return uid, err == nil
-			}
-		}
-	}
-	return 0, false
-}
-
 func (t *target) ringOf(th *control.Thread) *ring {
 	name := th.Name()
 	return &ring{t: th, name: name, rank: t.rank(th, name), moved: time.Now()}

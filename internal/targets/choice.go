@@ -1,4 +1,4 @@
-package target
+package targets
 
 import (
 	"errors"
@@ -104,7 +104,7 @@ func (c *Choice) Match(p *Process) Verdict {
 		return No
 	case c.Package == "" || c.named(p):
 		return Yes
-	case slices.Contains(interim, path.Base(p.Name)) && (c.commFits(p.Comm) || preInitialized[2:] == p.Comm):
+	case Unnamed(p.Name) && (c.commFits(p.Comm) || p.Comm == preInitialized[2:]):
 		return Undecided
 	}
 	return No
@@ -120,7 +120,7 @@ func (c *Choice) commFits(comm string) bool {
 func (c *Choice) named(p *Process) bool {
 	for _, want := range c.names() {
 		switch {
-		case p.Comm == want && len(want) < commBytes-1 && !slices.Contains(interim, path.Base(p.Name)):
+		case p.Comm == want && len(want) < commBytes-1 && !Unnamed(p.Name):
 			return true
 		case p.Name == want, path.Base(p.Name) == want, path.Base(p.Exe) == want:
 			return true
@@ -133,23 +133,16 @@ func (c *Choice) named(p *Process) bool {
 
 // Comms are the names of main threads that the processes that are meant may have, as the kernel side takes them: a last *
 // stands for any rest. Other processes may have them too, so Match decides. Empty if Package is.
-//
-// Android keeps a name's last 15 bytes, and for a moment the first 14 of these (SetThreadName's strlcpy); of a name without
-// a dot or with an @, and of any executed file's, the first 15 are kept. A component that is not known shortens what is
-// left of the package's name.
 func (c *Choice) Comms() []string {
 	var out []string
 	for _, n := range c.names() {
-		if len(n) < commBytes {
-			out = append(out, n)
-			continue
-		}
-		out = append(out, n[len(n)-commBytes:len(n)-1]+"*", n[:commBytes-1]+"*")
+		out = append(out, Comms(n)...)
 	}
 	if !c.family() {
 		return out
 	}
-	for left := range commBytes { // bytes of the package's name before the colon
+	// Of a component that is not known, the kernel keeps all, and what is left of the package's name before it.
+	for left := range commBytes {
 		if left > 0 && left < len(c.Package) {
 			out = append(out, c.Package[len(c.Package)-left:]+":*")
 		}
@@ -159,3 +152,19 @@ func (c *Choice) Comms() []string {
 	}
 	return out
 }
+
+// Comms are the names that the main thread of a process with this whole name may have, as Choice.Comms has them. Android
+// keeps a name's last 15 bytes, and for a moment the first 14 of these (SetThreadName's strlcpy); of a name without a dot or
+// with an @, and of any executed file's, the first 15 are kept.
+func Comms(name string) []string {
+	if len(name) < commBytes {
+		return []string{name}
+	}
+	return []string{name[len(name)-commBytes:len(name)-1] + "*", name[:commBytes-1] + "*"}
+}
+
+// StartingComm is what the main thread of every Android app is called while it starts, as Comms has it.
+const StartingComm = "re-initialized*" // the last 15 bytes of preInitialized, or 14 of them
+
+// Unnamed reports whether a process's whole name is one of those that a process of Android has before its own.
+func Unnamed(name string) bool { return slices.Contains(interim, path.Base(name)) }
