@@ -21,7 +21,6 @@ func Folded(out io.Writer, tr *timeline.Trace) (c Counts, err error) {
 	if err != nil {
 		return c, err
 	}
-	names := namesOf(tr)
 	counts := map[string]uint64{}
 	var labels []string // by function
 	var line []byte
@@ -30,7 +29,7 @@ func Folded(out io.Writer, tr *timeline.Trace) (c Counts, err error) {
 			f := &j.Functions[len(labels)]
 			labels = append(labels, foldable(f.Name)+[...]string{stacks.Native: "", stacks.Method: "_[j]", stacks.Kernel: "_[k]"}[f.Kind])
 		}
-		line = append(line[:0], foldable(names.thread(s.Pid, s.Tid))...)
+		line = append(line[:0], foldable(j.Thread(s.Pid, s.Tid))...)
 		for _, f := range s.Frames {
 			line = append(append(line, ';'), labels[f.Func]...)
 		}

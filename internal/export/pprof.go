@@ -17,7 +17,6 @@ import (
 type pprofBuilder struct {
 	join      *stacks.Join
 	out       *profile.Profile
-	names     *threadNames
 	mappings  map[int32]*profile.Mapping
 	modules   map[string]*profile.Mapping // where only a file's name is known
 	functions map[stacks.FuncID]*profile.Function
@@ -35,7 +34,7 @@ func Pprof(out io.Writer, tr *timeline.Trace) (c Counts, err error) {
 		return c, err
 	}
 	cpu := &profile.ValueType{Type: "cpu", Unit: "nanoseconds"}
-	b := &pprofBuilder{join: j, names: namesOf(tr), mappings: map[int32]*profile.Mapping{}, modules: map[string]*profile.Mapping{},
+	b := &pprofBuilder{join: j, mappings: map[int32]*profile.Mapping{}, modules: map[string]*profile.Mapping{},
 		functions: map[stacks.FuncID]*profile.Function{}, locations: map[stacks.Frame]*profile.Location{}, samples: map[string]*profile.Sample{},
 		main: mainMapping(tr, j.Mappings)}
 	b.out = &profile.Profile{
@@ -85,8 +84,8 @@ func (b *pprofBuilder) sample(s *stacks.Sample) {
 	p := b.samples[string(b.key)]
 	if p == nil {
 		p = &profile.Sample{Location: locations, Value: []int64{0, 0}, Label: map[string][]string{
-			"thread": {b.names.thread(s.Pid, s.Tid)}, "tid": {strconv.FormatUint(uint64(s.Tid), 10)},
-			"process": {b.names.process(s.Pid)}, "pid": {strconv.FormatUint(uint64(s.Pid), 10)},
+			"thread": {b.join.Thread(s.Pid, s.Tid)}, "tid": {strconv.FormatUint(uint64(s.Tid), 10)},
+			"process": {b.join.Process(s.Pid)}, "pid": {strconv.FormatUint(uint64(s.Pid), 10)},
 		}}
 		b.samples[string(b.key)] = p
 		b.out.Sample = append(b.out.Sample, p)

@@ -10,54 +10,6 @@ import (
 	"braid/internal/tracefile"
 )
 
-// threadNames finds the names of samples' threads and processes.
-type threadNames struct {
-	processes map[uint32]string
-	threads   map[[2]uint32]string
-}
-
-func namesOf(tr *timeline.Trace) *threadNames {
-	n := &threadNames{processes: map[uint32]string{}, threads: map[[2]uint32]string{}}
-	add := func(pid, tid uint32, name string) {
-		if k := [2]uint32{pid, tid}; name != "" && n.threads[k] == "" {
-			n.threads[k] = name
-		}
-	}
-	for _, a := range tr.Kernel.Threads() {
-		add(a.Tgid, a.Tid, a.Name)
-	}
-	for _, th := range tr.Threads {
-		add(th.Pid, th.Tid, th.Name)
-	}
-	for _, th := range tr.Processes.Threads {
-		if len(th.Names) > 0 {
-			add(uint32(th.Pid), uint32(th.Tid), th.Names[len(th.Names)-1])
-		}
-	}
-	for _, p := range tr.Processes.Processes {
-		n.processes[uint32(p.Pid)] = p.Name
-	}
-	return n
-}
-
-// thread is a thread's name, or its process's, or "thread".
-func (n *threadNames) thread(pid, tid uint32) string {
-	for _, name := range []string{n.threads[[2]uint32{pid, tid}], n.processes[pid], n.threads[[2]uint32{pid, pid}]} {
-		if name != "" {
-			return name
-		}
-	}
-	return "thread"
-}
-
-// process is a process's name: its own, or its main thread's.
-func (n *threadNames) process(pid uint32) string {
-	if name := n.processes[pid]; name != "" {
-		return name
-	}
-	return n.thread(pid, pid)
-}
-
 // samples writes the trace's samples, if there are any.
 func (e *exporter) samples() error {
 	j, err := stacks.New(e.tr)

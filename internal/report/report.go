@@ -134,6 +134,8 @@ type Report struct {
 	Unwound    Unwound           `json:"unwound"`
 	Hooks      []string          `json:"missing_hooks,omitempty"`
 	Notes      []string          `json:"notes,omitempty"`
+	// Samples sums the samples up; nil if there are none.
+	Samples *Samples `json:"samples,omitempty"`
 	// Trigger is why the trace was written; nil if somebody asked for a recording.
 	Trigger *tracefile.Trigger `json:"trigger,omitempty"`
 	// Analysis is what made a moment slow; nil if nobody asked.
@@ -164,6 +166,9 @@ func Build(t *timeline.Trace, o Options) (*Report, error) {
 	}
 	r.threads(t, o, records)
 	r.devices(t)
+	if err := r.samples(t, o); err != nil {
+		return nil, err
+	}
 	for name, n := range t.Lost {
 		if n > 0 {
 			r.Lost[name] += n

@@ -30,6 +30,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	r.textWhy(b)
 	r.textThreads(b)
 	r.textMethods(b)
+	r.textSamples(b)
 	r.textIO(b)
 	r.textEnd(b)
 	return b.Flush()

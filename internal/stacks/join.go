@@ -87,7 +87,9 @@ type Join struct {
 	Frequency uint64 // a second of CPU time
 	Way       tracefile.StackWay
 	Kernel    bool
-	Stats     Stats
+	// Keep chooses the threads whose samples Each gives; nil: all.
+	Keep  func(pid, tid uint32) bool
+	Stats Stats
 
 	trace        *timeline.Trace
 	table        *tracefile.FrameTable
@@ -98,6 +100,7 @@ type Join struct {
 	spaces       []*space
 	spaceIDs     map[*timeline.Space]*space
 	threads      map[uint32][]*timeline.Thread // by process
+	names        *threadNames
 
 	nodes   []node
 	nodeIDs map[node]uint32
@@ -120,7 +123,7 @@ func New(tr *timeline.Trace) (*Join, error) {
 	j := &Join{
 		trace: tr, table: f.Table(), Mappings: f.Mappings, mappingIndex: map[*tracefile.Mapping]int32{}, changes: map[uint32][]uint64{},
 		ids: map[Function]FuncID{}, places: map[placeKey]place{}, spaceIDs: map[*timeline.Space]*space{}, threads: map[uint32][]*timeline.Thread{},
-		nodes: []node{{}}, nodeIDs: map[node]uint32{}, merger: merger{calls: map[call]struct{}{}},
+		names: namesOf(tr), nodes: []node{{}}, nodeIDs: map[node]uint32{}, merger: merger{calls: map[call]struct{}{}},
 	}
 	j.function(Function{Name: timeline.UnknownName, Kind: Method})
 	for i := range f.Mappings {
@@ -253,11 +256,14 @@ func (j *Join) spaceAt(index int, s *tracefile.Sample) *space {
 	return j.spaceOf(best.Space)
 }
 
-// Each gives all samples in the order of the file. An error of visit ends it and comes back.
+// Each gives the samples in the order of the file, and counts them in Stats. An error of visit ends it and comes back.
 func (j *Join) Each(visit func(s *Sample) error) error {
 	j.Stats = Stats{Ends: map[tracefile.StackEnd]uint64{}}
 	var out Sample
 	return j.each(func(index int, s *tracefile.Sample, ns uint64) error {
+		if j.Keep != nil && !j.Keep(s.Tgid, s.Tid) {
+			return nil
+		}
 		out = Sample{Time: s.Time, Pid: s.Tgid, Tid: s.Tid, CPU: s.CPU, InKernel: s.Flags&tracefile.SampleKernel != 0, Way: s.Way,
 			End: s.End, Ns: ns, Weight: s.Weight, Frames: j.stack(index, s)}
 		st := &j.Stats
