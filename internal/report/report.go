@@ -136,6 +136,8 @@ type Report struct {
 	Notes      []string          `json:"notes,omitempty"`
 	// Samples sums the samples up; nil if there are none.
 	Samples *Samples `json:"samples,omitempty"`
+	// Waits are what threads slept for; nil if no waits were recorded.
+	Waits *Waits `json:"waits,omitempty"`
 	// Trigger is why the trace was written; nil if somebody asked for a recording.
 	Trigger *tracefile.Trigger `json:"trigger,omitempty"`
 	// Analysis is what made a moment slow; nil if nobody asked.
@@ -166,7 +168,7 @@ func Build(t *timeline.Trace, o Options) (*Report, error) {
 	}
 	r.threads(t, o, records)
 	r.devices(t)
-	if err := r.samples(t, o); err != nil {
+	if err := errors.Join(r.samples(t, o), r.waits(t, o)); err != nil {
 		return nil, err
 	}
 	for name, n := range t.Lost {
@@ -332,6 +334,9 @@ func sortMethods(methods []Method, key string) {
 func (r *Report) threads(t *timeline.Trace, o Options, records map[threadKey]recorded) {
 	seen := make(map[threadKey]bool)
 	for _, a := range t.Kernel.Threads() {
+		if a.Serves { // what it did is told of the binder calls that it worked on
+			continue
+		}
 		var known int64
 		for _, ns := range a.States {
 			known += ns

@@ -45,6 +45,12 @@ func comm(s string) (c [16]byte) {
 // makes it one that was flushed, with a snapshot.
 func story(t testing.TB, kernel bool, flushed ...*tracefile.Trigger) *timeline.Trace {
 	t.Helper()
+	return storyWith(t, kernel, func(*tracefile.Writer) error { return nil }, flushed...)
+}
+
+// storyWith is story with more sections.
+func storyWith(t testing.TB, kernel bool, more func(*tracefile.Writer) error, flushed ...*tracefile.Trigger) *timeline.Trace {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "story.braid")
 	w, err := tracefile.Create(path)
 	if err != nil {
@@ -146,6 +152,7 @@ func story(t testing.TB, kernel bool, flushed ...*tracefile.Trigger) *timeline.T
 			Missing: []string{"/proc/101/stack: not permitted"},
 		}))
 	}
+	must(more(w))
 	must(w.Close())
 	r, err := tracefile.Open(path)
 	must(err)

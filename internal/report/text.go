@@ -23,7 +23,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// WriteText writes the report as tables of at most Width columns: what made the moment slow, threads, methods, I/O, and a line for each thing
+// WriteText writes the report as tables of at most Width columns: what made the moment slow, threads, methods, I/O, waits, and a line for each thing
 // that is lost or uncertain.
 func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
@@ -32,6 +32,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	r.textMethods(b)
 	r.textSamples(b)
 	r.textIO(b)
+	r.textWaits(b)
 	r.textEnd(b)
 	return b.Flush()
 }

@@ -177,7 +177,8 @@ func (k *Kernel) server(h kevent.Header, body []byte) {
 	switch h.Kind {
 	case kevent.KindBinderReceived:
 		if k.waits.binder.serves(h.Tid) {
-			k.states.Runs(h.Tid, kevent.DecodeBinderReceived(body).Tgid, h.CPU, int64(h.Time))
+			tgid := kevent.DecodeBinderReceived(body).Tgid
+			k.thread(h.Tid).Serves = k.states.Runs(h.Tid, tgid, h.CPU, int64(h.Time))
 		}
 	case kevent.KindSwitch:
 		sleeps := h.Flags&kevent.FlagPreempted == 0 && kevent.DecodeSwitch(body).PrevState != 0

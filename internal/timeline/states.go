@@ -156,12 +156,13 @@ func (s *States) sched(t int64, h kevent.Header, e kevent.Switch) {
 	}
 }
 
-// Runs says that a thread of which nothing is known did something on a CPU: it runs there.
-func (s *States) Runs(tid, tgid uint32, cpu uint16, t int64) {
-	if !s.scheduled {
-		return
-	}
+// Runs says that a thread, of which perhaps nothing is known so far, did something on a CPU: it runs there. It returns
+// whether the thread is one that is recorded only while it works on a binder call.
+func (s *States) Runs(tid, tgid uint32, cpu uint16, t int64) (serves bool) {
 	th := s.threads[tid]
+	if !s.scheduled {
+		return th == nil || th.serves
+	}
 	if th == nil {
 		th = s.get(tid, tgid, t)
 		th.serves = true
@@ -171,6 +172,7 @@ func (s *States) Runs(tid, tgid uint32, cpu uint16, t int64) {
 		th.cpu = cpu
 		s.onCPU[cpu] = th
 	}
+	return th.serves
 }
 
 // Leave says that a thread is recorded no more, if it was only while it worked on a binder call.

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"maps"
 	"slices"
 
 	"braid/internal/tracefile"
@@ -20,8 +21,10 @@ func (t *Trace) ProcessName(pid uint32) string {
 
 // MethodsAt calls visit for each of times, CLOCK_BOOTTIME ns in ascending order, with the innermost method of a thread that
 // was open then, by its index in the thread's Space. Times at which none was, or of which there are no records, are passed
-// over. What is lost of the records is counted by j, as with Joiner.Edges.
-func (t *Trace) MethodsAt(j *Joiner, th *Thread, times []int64, visit func(i int, method uint32)) error {
+// over. It decodes the thread's rings, and leaves Lost as it was: who sums the thread up counts what is missing.
+func (t *Trace) MethodsAt(th *Thread, times []int64, visit func(i int, method uint32)) error {
+	lost := maps.Clone(t.Lost)
+	defer func() { t.Lost = lost }()
 	var stack []uint32
 	next := 0
 	until := func(ns int64) {
@@ -31,7 +34,7 @@ func (t *Trace) MethodsAt(j *Joiner, th *Thread, times []int64, visit func(i int
 			}
 		}
 	}
-	return j.Edges(t.Segments(th), func(edges []Edge) error {
+	return t.Joiner(th).Edges(t.Segments(th), func(edges []Edge) error {
 		for i := range edges {
 			e := &edges[i]
 			until(e.Ns)
