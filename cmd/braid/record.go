@@ -29,6 +29,7 @@ type recordOptions struct {
 	ring    string
 	buffer  string
 	dur     time.Duration
+	sample  sampleFlags
 	command []string
 	flags   map[string]string
 }
@@ -49,6 +50,7 @@ kernel's side alone. Kernel events need root; without it, methods are recorded.`
   braid record -p 1234 --for 10s
   braid record --package com.example.app     running, or when it starts
   braid record --threads all --ring 64M -- ./server
+  braid record --sample 99 -- ./app         with stacks, 99 times a second
   braid record --kernel none -- ./app       no root needed`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = args
@@ -64,10 +66,11 @@ kernel's side alone. Kernel events need root; without it, methods are recorded.`
 	f.StringVarP(&o.output, "output", "o", "", "trace file (default: the program's name with .braid)")
 	f.IntVarP(&o.pid, "pid", "p", 0, "record the running process PID")
 	o.choice.flags(f)
-	f.StringVar(&o.kernel, "kernel", "sched,io", "kernel events: sched, io, wait, or none (default none without root)")
+	f.StringVar(&o.kernel, "kernel", "sched,io", "kernel events: sched, io, wait, sample, or none (without root: none)")
 	f.StringVar(&o.threads, "threads", "main", "threads whose methods are recorded: main, all, or names and ids with * and ?")
 	f.StringVar(&o.ring, "ring", "32M", "memory for each thread's newest records, 8 bytes each")
 	f.StringVar(&o.buffer, "kernel-buffer", "8M", "buffer between kernel and braid; more if kernel events are lost")
+	o.sample.add(f)
 	f.DurationVar(&o.dur, "for", 0, "stop recording after this long, such as 10s")
 	return c
 }
@@ -135,11 +138,18 @@ func (o recordOptions) resolve() (recorder.Options, error) {
 	ro.KernelBuffer = int(buffer)
 	if o.kernel != "none" {
 		for u := range strings.SplitSeq(o.kernel, ",") {
+			if u == sampleUnit {
+				o.sample.unit = true
+				continue
+			}
 			if u != "sched" && u != "io" && u != "wait" {
-				return ro, usageError("--kernel %s: want sched, io, wait or none", o.kernel)
+				return ro, usageError("--kernel %s: want sched, io, wait, sample or none", o.kernel)
 			}
 			ro.Units = append(ro.Units, u)
 		}
+	}
+	if ro.Sample, err = o.sample.resolve(); err != nil {
+		return ro, err
 	}
 	if ro.Output == "" {
 		if o.choice.given() {

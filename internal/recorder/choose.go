@@ -103,6 +103,9 @@ func (r *recording) take(pid int) error {
 			return err
 		}
 	}
+	if err := r.sampleRunning(pid); err != nil {
+		return err
+	}
 	c.found++
 	c.running[pid] = true
 	if r.meta.Pid == 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"braid/inline/runtime"
+	"braid/internal/sample"
 	"braid/internal/targets"
 )
 
@@ -33,6 +34,9 @@ type Options struct {
 	Demand bool
 	// KernelBuffer is the size in bytes of the kernel side's ring buffer; 0: its default.
 	KernelBuffer int
+
+	// Sample, if not nil, samples the target's threads with their stacks.
+	Sample *sample.Options
 
 	Threads   Threads
 	RingBytes uint64        // each thread's ring; a power of two, at least 4096; 0: 32 MiB

@@ -42,6 +42,8 @@ type Result struct {
 	Threads      int    // threads with records
 	Wrapped      int    // rings that were overwritten at their old end
 	KernelEvents uint64
+	Samples      uint64
+	Incomplete   uint64 // of the samples, those whose user stack does not reach its outermost frame
 	Bytes        uint64 // of the trace file
 	Lost         map[string]uint64
 	Notes        []string
@@ -69,19 +71,20 @@ func (e *StartError) Unwrap() error { return e.Err }
 
 // session of one recording.
 type recording struct {
-	o       Options
-	out     *capture.Output
-	w       *tracefile.Writer
-	rings   *rings
-	kernel  *kernelSide
-	target  *launched
-	chooser *chooser      // nil but with Options.Choose
-	ended   chan struct{} // the target has ended
-	clock   []tracefile.ClockSample
-	initial tracefile.Processes
-	meta    tracefile.Meta
-	hooks   []string // that the kernel does not have
-	res     Result
+	o        Options
+	out      *capture.Output
+	w        *tracefile.Writer
+	rings    *rings
+	kernel   *kernelSide
+	sampling *sampling // nil: none
+	target   *launched
+	chooser  *chooser      // nil but with Options.Choose
+	ended    chan struct{} // the target has ended
+	clock    []tracefile.ClockSample
+	initial  tracefile.Processes
+	meta     tracefile.Meta
+	hooks    []string // that the kernel does not have
+	res      Result
 }
 
 // Run records until the target ends, Options.For is over or Options.Interrupt is closed, and writes the trace file. If
@@ -127,6 +130,9 @@ func (r *recording) begin() error {
 			r.note("no kernel events: " + err.Error())
 		}
 	}
+	if err := r.beginSampling(); err != nil {
+		return err
+	}
 	switch {
 	case r.o.Choose != nil:
 		return r.choose()
@@ -148,11 +154,14 @@ func (r *recording) attach() error {
 			return err
 		}
 	}
+	if err := r.sampleRunning(pid); err != nil {
+		return err
+	}
 	r.initial.Processes = []tracefile.Process{capture.Describe(pid)}
 	r.initial.Threads = capture.ThreadsOf(pid)
 	err := r.rings.attach(pid)
 	if errors.Is(err, control.ErrNoStubs) {
-		if r.kernel == nil {
+		if r.kernel == nil && r.sampling == nil {
 			return fmt.Errorf("%w; there is nothing to record without kernel events", err)
 		}
 		r.rings.seek(pid) // it may load a traced library yet
@@ -171,8 +180,16 @@ func (r *recording) attach() error {
 }
 
 func (r *recording) noStubs() {
-	if r.kernel == nil {
+	if r.kernel == nil && r.o.Sample == nil {
 		r.note("the target carries no stubs and there are no kernel events: nothing was recorded. Build it with braid cc to see its methods")
+		return
+	}
+	if r.kernel == nil {
+		r.note("the target carries no stubs: samples only. Build it with braid cc to see its methods")
+		return
+	}
+	if r.o.Sample != nil {
+		r.note("the target carries no stubs: kernel events and samples only. Build it with braid cc to see its methods")
 		return
 	}
 	r.note("the target carries no stubs: kernel events only. Build it with braid cc to see its methods")
@@ -202,6 +219,10 @@ func (r *recording) start() error {
 			return err
 		}
 	}
+	if err := r.samplePending(r.meta.Pid); err != nil {
+		t.drop()
+		return err
+	}
 	if err := t.release(); err != nil {
 		t.cmd.Wait()
 		return &StartError{t.cmd.ProcessState.ExitCode(), err} // 126 or 127, as Launched chose
@@ -218,6 +239,7 @@ func (r *recording) abandon() {
 	if r.kernel != nil {
 		r.kernel.finish()
 	}
+	r.closeSampling()
 	r.rings.close()
 	r.w.Abort()
 }
@@ -301,7 +323,7 @@ func (r *recording) end() error {
 		r.res.KernelEvents = r.kernel.events
 		maps.Copy(r.res.Lost, lost)
 	}
-	serr := r.sample()
+	serr := errors.Join(r.endSampling(), r.sample())
 	r.finishResult()
 	werr := r.rings.names.Write(r.out)
 	for _, s := range r.rings.names.Ambiguous {

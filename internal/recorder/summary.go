@@ -17,6 +17,7 @@ func (r *Result) Summary(output string) string {
 	if r.KernelEvents > 0 {
 		fmt.Fprintf(&b, ", %d kernel events", r.KernelEvents)
 	}
+	b.WriteString(r.sampleSummary())
 	if len(r.Lost) == 0 {
 		b.WriteString(", nothing lost")
 	} else {

@@ -20,8 +20,8 @@ const DefaultHz = 99
 // DefaultStackBytes is how much of a stack is copied.
 const DefaultStackBytes = 16 << 10
 
-// maxStackBytes is what fits into a record, whose size is a 16-bit number, beside the rest of it.
-const maxStackBytes = 60 << 10
+// MaxStackBytes is the most of a stack that is copied: what fits into a record, whose size is a 16-bit number, beside the rest of it.
+const MaxStackBytes = 60 << 10
 
 // Options say what to sample. The zero value is the default.
 type Options struct {
@@ -52,8 +52,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Hz < 1 || limit > 0 && o.Hz > limit:
 		return fmt.Errorf("%d samples a second: this kernel allows 1 to %d (/proc/sys/kernel/perf_event_max_sample_rate)", o.Hz, limit)
-	case o.StackBytes < 1024 || o.StackBytes > maxStackBytes || o.StackBytes%8 != 0:
-		return fmt.Errorf("%d bytes of stack: want 1024 to %d, a multiple of 8", o.StackBytes, maxStackBytes)
+	case o.StackBytes < 1024 || o.StackBytes > MaxStackBytes || o.StackBytes%8 != 0:
+		return fmt.Errorf("%d bytes of stack: want 1024 to %d, a multiple of 8", o.StackBytes, MaxStackBytes)
 	}
 	return nil
 }

@@ -24,13 +24,13 @@ const (
 // Sampler samples processes. Launch, Attach, Notes and Stop may be called from any goroutine while Run runs in one of its
 // own; Names, Lost and Count only after Run has returned. Close must be called in the end.
 type Sampler struct {
-	o     Options
-	kind  *kind
-	stack int // bytes in each record
+	o    Options
+	kind *kind
 
 	mu     sync.Mutex
 	rings  map[int]*ring // by CPU
 	events []int         // file descriptors
+	began  map[int]uint64 // of each process that was attached to: when, CLOCK_BOOTTIME ns
 	notes  []string
 	stop   chan struct{}
 	once   sync.Once
@@ -55,7 +55,7 @@ func New(o Options) (*Sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sampler{o: o, kind: k, notes: k.notes, rings: map[int]*ring{}, stop: make(chan struct{}), spaces: newSpaces(),
+	s := &Sampler{o: o, kind: k, notes: k.notes, rings: map[int]*ring{}, began: map[int]uint64{}, stop: make(chan struct{}), spaces: newSpaces(),
 		kernel: map[uint64]struct{}{}, lost: map[string]uint64{}}
 	s.walk.init(s)
 	return s, nil
@@ -76,8 +76,11 @@ func (s *Sampler) Notes() []string {
 func (s *Sampler) Launch(pid int) error { return s.open(pid, unix.PerfBitEnableOnExec) }
 
 // Attach samples a process that runs, with all its threads and all that it forks from now on. Children that it has
-// already need an Attach of their own.
+// already need an Attach of their own; one that it forked since then has inherited it, so that nothing is done.
 func (s *Sampler) Attach(pid int) error {
+	if s.inherits(pid) {
+		return nil
+	}
 	if err := s.open(pid, 0); err != nil {
 		return err
 	}
@@ -91,36 +94,25 @@ func (s *Sampler) Attach(pid int) error {
 	return nil
 }
 
-// open opens the events of all of a process's threads. A thread that comes meanwhile either inherits them, or is found in
-// the next round.
+// open opens the events of all of a process's threads. What they create from then on inherits them; a thread that one
+// without events creates meanwhile is missed.
 func (s *Sampler) open(pid int, bits uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	done := map[int]bool{}
-	for round := 0; ; round++ {
-		entries, err := os.ReadDir(procPath(uint32(pid), "task"))
+	entries, err := os.ReadDir(procPath(uint32(pid), "task"))
+	if err != nil {
+		return fmt.Errorf("sampling: threads of process %d: %w", pid, err)
+	}
+	for _, e := range entries {
+		tid, err := strconv.Atoi(e.Name())
 		if err != nil {
-			return fmt.Errorf("sampling: threads of process %d: %w", pid, err)
+			continue
 		}
-		fresh := false
-		for _, e := range entries {
-			tid, err := strconv.Atoi(e.Name())
-			if err != nil || done[tid] {
-				continue
-			}
-			done[tid] = true
-			if round > 0 && tid != pid {
-				continue // it was created by one that has events, and has inherited them
-			}
-			fresh = true
-			if err := s.openThread(tid, bits); err != nil && !errors.Is(err, unix.ESRCH) {
-				return err
-			}
-		}
-		if !fresh || round == 3 {
-			return nil
+		if err := s.openThread(tid, bits); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
 		}
 	}
+	return nil
 }
 
 func (s *Sampler) openThread(tid int, bits uint64) error {
