@@ -109,8 +109,10 @@ func (r *taken) checkKnown(t *testing.T, share float64) {
 	if kernel == 0 {
 		t.Error("no sample of system_calls has kernel frames")
 	}
-	if n := len(r.sampler.Lost()); n != 0 {
-		t.Errorf("lost: %v", r.sampler.Lost())
+	for name, n := range r.sampler.Lost() { // a machine that is busy otherwise may lose some
+		if name != "samples_lost" || n > uint64(len(r.samples)/10) {
+			t.Errorf("lost: %d %s", n, name)
+		}
 	}
 	t.Logf("%d samples on %s: %v %v, %d in read", len(r.samples), runtime.GOARCH, ends, found, kernel)
 }

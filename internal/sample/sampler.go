@@ -14,9 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Buffer sizes for each CPU. Without privileges the kernel gives perf_event_mlock_kb, 516 KiB, of which a page is its own.
+// Each CPU's buffer holds what a thread that runs all the time makes in a quarter of a second, for when braid does not get a
+// CPU itself. Without privileges the kernel gives perf_event_mlock_kb, 516 KiB, of which a page is its own.
 const (
-	ringBytes = 2 << 20
+	minRing   = 512 << 10
+	maxRing   = 16 << 20
 	minPeriod = 4 * time.Millisecond
 	maxPeriod = 50 * time.Millisecond
 )
@@ -28,8 +30,8 @@ type Sampler struct {
 	kind *kind
 
 	mu     sync.Mutex
-	rings  map[int]*ring // by CPU
-	events []int         // file descriptors
+	rings  map[int]*ring  // by CPU
+	events []int          // file descriptors
 	began  map[int]uint64 // of each process that was attached to: when, CLOCK_BOOTTIME ns
 	notes  []string
 	stop   chan struct{}
@@ -137,7 +139,7 @@ func (s *Sampler) openThread(tid int, bits uint64) error {
 			}
 			continue
 		}
-		r, err := newRing(fd, cpu, ringBytes)
+		r, err := newRing(fd, cpu, s.ringBytes())
 		if err != nil {
 			return fmt.Errorf("sampling: %w", err)
 		}
@@ -158,19 +160,33 @@ func possibleCPUs() int {
 	return max(1, unixOnline())
 }
 
+// recordBytes is about what a sample takes.
+func (s *Sampler) recordBytes() int {
+	n := 1024
+	if s.kind.copied {
+		n += s.o.StackBytes
+	}
+	return n
+}
+
+// ringBytes is the size of a CPU's buffer.
+func (s *Sampler) ringBytes() int {
+	size := minRing
+	for size < maxRing && size < s.recordBytes()*s.o.Hz/4 {
+		size *= 2
+	}
+	return size
+}
+
 // period is how often the rings are read: before they are half full.
 func (s *Sampler) period() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size := ringBytes
+	size := s.ringBytes()
 	for _, r := range s.rings {
 		size = min(size, len(r.data))
 	}
-	record := 1024
-	if s.kind.copied {
-		record += s.o.StackBytes
-	}
-	fill := time.Second * time.Duration(size/2) / time.Duration(record*s.o.Hz)
+	fill := time.Second * time.Duration(size/2) / time.Duration(s.recordBytes()*s.o.Hz)
 	return max(minPeriod, min(maxPeriod, fill))
 }
 
