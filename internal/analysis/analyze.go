@@ -162,5 +162,6 @@ func (a *analyzer) explain(method uint32) error {
 	a.chains()
 	a.limits(cpus)
 	a.sentences()
+	a.placed()
 	return nil
 }

@@ -143,6 +143,8 @@ type Report struct {
 	// Analysis is what made a moment slow; nil if nobody asked.
 	Analysis  *analysis.Result     `json:"analysis,omitempty"`
 	Snapshots []tracefile.Snapshot `json:"snapshots,omitempty"`
+	// Processors is where the time was spent; nil if all processors are alike, and nothing waited while one was idle.
+	Processors *Processors `json:"processors,omitempty"`
 
 	hiddenMethods, top int
 }
@@ -168,7 +170,7 @@ func Build(t *timeline.Trace, o Options) (*Report, error) {
 	}
 	r.threads(t, o, records)
 	r.devices(t)
-	if err := errors.Join(r.samples(t, o), r.waits(t, o)); err != nil {
+	if err := errors.Join(r.samples(t, o), r.waits(t, o), r.processors(t, o)); err != nil {
 		return nil, err
 	}
 	for name, n := range t.Lost {

@@ -31,6 +31,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	r.textThreads(b)
 	r.textMethods(b)
 	r.textSamples(b)
+	r.textProcessors(b)
 	r.textIO(b)
 	r.textWaits(b)
 	r.textEnd(b)
