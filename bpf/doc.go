@@ -3,8 +3,8 @@
 //
 // Programs come in units: "sched" (context switches, wake-ups, migration, CPU frequency) and "io" (block requests, the
 // fsync family, major faults, direct reclaim). Births, names and deaths of processes are always recorded. All filter
-// by process in the kernel before any other work. All write into one BPF ring buffer, whose events have the layout of
-// events.h and internal/kevent; nothing here decodes them.
+// by process in the kernel before any other work. All write into one BPF ring buffer, or perf buffers where the kernel has
+// none; events have the layout of events.h and internal/kevent, and nothing here decodes them.
 //
 // Nothing is pinned: Close, or the end of the process however it comes, detaches everything.
 //

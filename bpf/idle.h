@@ -97,7 +97,7 @@ inline_fn __u64 idle_cpus(struct idleness *m)
 	return *(volatile __u64 *)&m->idle & (online ? *online : 0);
 }
 
-inline_fn void tell_idle(struct idleness *m, __u64 idle)
+inline_fn void tell_idle(const void *ctx, struct idleness *m, __u64 idle)
 {
 	struct idle_event *e = reserve(sizeof(*e), COUNT_RING_FULL_IDLE);
 	if (!e)
@@ -121,7 +121,7 @@ inline_fn void add_bit(__u64 *word, __u64 *own, bool set, __u32 cpu)
 }
 
 /* At each switch: what the CPU does from now on. */
-inline_fn void cpu_switches(struct cpu_line *line, __u32 cpu, bool idle, bool target)
+inline_fn void cpu_switches(const void *ctx, struct cpu_line *line, __u32 cpu, bool idle, bool target)
 {
 	struct idleness *m = idleness_of();
 	if (!m || cpu >= MAX_IDLE_CPUS)
@@ -134,10 +134,10 @@ inline_fn void cpu_switches(struct cpu_line *line, __u32 cpu, bool idle, bool ta
 	if (idle)
 		m->waiting[cpu] = 0;
 	if ((has_clusters && *(volatile __u64 *)&m->target & line->weaker) || anybody_waits(m))
-		tell_idle(m, idle_cpus(m));
+		tell_idle(ctx, m, idle_cpus(m));
 }
 
-inline_fn void tell_affinity(struct idleness *m, struct task_struct *p)
+inline_fn void tell_affinity(const void *ctx, struct idleness *m, struct task_struct *p)
 {
 	__u64 allowed = possible_cpus;
 	if (bpf_core_field_exists(p->cpus_mask))
@@ -158,32 +158,32 @@ inline_fn void tell_affinity(struct idleness *m, struct task_struct *p)
 	bpf_map_update_elem(&affinities, &tid, &allowed, BPF_ANY);
 }
 
-inline_fn void tell_if_new(struct idleness *m)
+inline_fn void tell_if_new(const void *ctx, struct idleness *m)
 {
 	__u64 idle = idle_cpus(m);
 	if (idle != m->told)
-		tell_idle(m, idle);
+		tell_idle(ctx, m, idle);
 }
 
 /* A target is about to run on a CPU. */
-inline_fn void target_runs(struct cpu_line *line, struct task_struct *p)
+inline_fn void target_runs(const void *ctx, struct cpu_line *line, struct task_struct *p)
 {
 	struct idleness *m = has_clusters && line->stronger ? idleness_of() : NULL;
 	if (!m)
 		return;
-	tell_affinity(m, p);
-	tell_if_new(m);
+	tell_affinity(ctx, m, p);
+	tell_if_new(ctx, m);
 }
 
 /* A target begins to wait in a CPU's queue. Returns whether it waits behind others, and not just for the CPU to wake up. */
-inline_fn bool target_waits(struct task_struct *p, __u32 cpu)
+inline_fn bool target_waits(const void *ctx, struct task_struct *p, __u32 cpu)
 {
 	struct idleness *m = idleness_of();
 	if (!m || cpu >= MAX_IDLE_CPUS || *(volatile __u64 *)&m->idle >> cpu & 1)
 		return false;
 	m->waiting[cpu] = 1;
-	tell_affinity(m, p);
-	tell_if_new(m);
+	tell_affinity(ctx, m, p);
+	tell_if_new(ctx, m);
 	return true;
 }
 

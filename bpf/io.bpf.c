@@ -188,13 +188,13 @@ int on_rq_issue(args *ctx)
 	return 0;
 }
 
-inline_fn void measure_request(struct request_start *r, __u8 op, __u64 now)
+inline_fn void measure_request(const void *ctx, struct request_start *r, __u8 op, __u64 now)
 {
 	struct watched *w = watched_process(r->owner_pid);
 	if (!w || r->issue_ns < w->added_ns)
 		return;
 	measure(w, op <= OP_FLUSH ? MEASURE_READ + op : MEASURE_OTHER_IO, now - r->issue_ns);
-	check(w, LIMIT_BLOCK_IO, r->owner_pid, r->owner_tid, now - r->issue_ns, now);
+	check(ctx, w, LIMIT_BLOCK_IO, r->owner_pid, r->owner_tid, now - r->issue_ns, now);
 }
 
 HOOK(block_rq_complete)
@@ -211,7 +211,7 @@ int on_rq_complete(args *ctx)
 	bool whole = bytes >= FIELD(rq, __data_len); /* else a part: the rest of the request completes later */
 	__u64 now = bpf_ktime_get_boot_ns();
 	if (WATCHING && whole && r->owner_pid)
-		measure_request(r, op, now);
+		measure_request(ctx, r, op, now);
 	struct rq_event *e = NULL;
 	if (!WATCHING || !(r->flags & QUIET))
 		e = reserve(sizeof(*e), COUNT_RING_FULL_RQ_COMPLETE);
@@ -263,13 +263,13 @@ int on_sys_enter(args *ctx)
 }
 
 /* Measures what began at start_ns and ended now, of a thread of a known process. */
-inline_fn void measure_call(__u64 id, enum measure what, enum limit limit, __u64 start_ns, __u64 now)
+inline_fn void measure_call(const void *ctx, __u64 id, enum measure what, enum limit limit, __u64 start_ns, __u64 now)
 {
 	struct watched *w = watched_process(id_tgid(id));
 	if (!w || start_ns < w->added_ns)
 		return;
 	measure(w, what, now - start_ns);
-	check(w, limit, id_tgid(id), id_tid(id), now - start_ns, now);
+	check(ctx, w, limit, id_tgid(id), id_tid(id), now - start_ns, now);
 }
 
 HOOK(sys_exit)
@@ -285,7 +285,7 @@ int on_sys_exit(args *ctx)
 
 	__u64 now = bpf_ktime_get_boot_ns();
 	if (WATCHING)
-		measure_call(id, MEASURE_FSYNC, LIMIT_FSYNC, s->start_ns, now);
+		measure_call(ctx, id, MEASURE_FSYNC, LIMIT_FSYNC, s->start_ns, now);
 	struct fsync_event *e = NULL;
 	if (!WATCHING || !(s->flags & QUIET))
 		e = reserve(sizeof(*e), COUNT_RING_FULL_FSYNC);
@@ -331,7 +331,7 @@ int on_page_fault_kernel(args *ctx)
 	return fault_begins(ctx[0]);
 }
 
-inline_fn void count_major_fault(__u64 id, __u64 now)
+inline_fn void count_major_fault(const void *ctx, __u64 id, __u64 now)
 {
 	struct watched *w = watched_process(id_tgid(id));
 	if (!w)
@@ -342,7 +342,7 @@ inline_fn void count_major_fault(__u64 id, __u64 now)
 		w->window_faults = 0;
 	}
 	add(&w->window_faults, 1);
-	check(w, LIMIT_MAJOR_FAULTS, id_tgid(id), id_tid(id), w->window_faults, now);
+	check(ctx, w, LIMIT_MAJOR_FAULTS, id_tgid(id), id_tid(id), w->window_faults, now);
 }
 
 SEC("perf_event")
@@ -353,7 +353,7 @@ int on_major_fault(struct bpf_perf_event_data *ctx)
 		return 0;
 	__u64 now = bpf_ktime_get_boot_ns();
 	if (WATCHING) {
-		count_major_fault(id, now);
+		count_major_fault(ctx, id, now);
 		if (!is_target(id_tgid(id)))
 			return 0;
 	}
@@ -401,7 +401,7 @@ int on_reclaim_end(args *ctx)
 
 	__u64 now = bpf_ktime_get_boot_ns();
 	if (WATCHING)
-		measure_call(id, MEASURE_RECLAIM, LIMIT_RECLAIM, *start, now);
+		measure_call(ctx, id, MEASURE_RECLAIM, LIMIT_RECLAIM, *start, now);
 	struct reclaim_event *e = NULL;
 	if (!WATCHING || is_target(id_tgid(id)))
 		e = reserve(sizeof(*e), COUNT_RING_FULL_RECLAIM);

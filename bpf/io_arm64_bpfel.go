@@ -13,6 +13,16 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type ioEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type ioFaultStart struct {
 	_       structs.HostLayout
 	StartNs uint64
@@ -61,6 +71,7 @@ const (
 	ioMapFlushers           = "flushers"
 	ioMapReclaims           = "reclaims"
 	ioMapRequests           = "requests"
+	ioMapSlotsOfCpu         = "slots_of_cpu"
 	ioMapTargets            = "targets"
 	ioProgOnBioComplete     = "on_bio_complete"
 	ioProgOnBioQueue        = "on_bio_queue"
@@ -81,6 +92,7 @@ const (
 	ioVarGetrqArg           = "getrq_arg"
 	ioVarInCall             = "in_call"
 	ioVarInQuietCall        = "in_quiet_call"
+	ioVarPerfArray          = "perf_array"
 	ioVarRqIssueArg         = "rq_issue_arg"
 	ioVarWakeBytes          = "wake_bytes"
 )
@@ -146,15 +158,16 @@ type ioProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ioMapSpecs struct {
-	Bios     *ebpf.MapSpec `ebpf:"bios"`
-	Calls    *ebpf.MapSpec `ebpf:"calls"`
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Events   *ebpf.MapSpec `ebpf:"events"`
-	Faults   *ebpf.MapSpec `ebpf:"faults"`
-	Flushers *ebpf.MapSpec `ebpf:"flushers"`
-	Reclaims *ebpf.MapSpec `ebpf:"reclaims"`
-	Requests *ebpf.MapSpec `ebpf:"requests"`
-	Targets  *ebpf.MapSpec `ebpf:"targets"`
+	Bios       *ebpf.MapSpec `ebpf:"bios"`
+	Calls      *ebpf.MapSpec `ebpf:"calls"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	Faults     *ebpf.MapSpec `ebpf:"faults"`
+	Flushers   *ebpf.MapSpec `ebpf:"flushers"`
+	Reclaims   *ebpf.MapSpec `ebpf:"reclaims"`
+	Requests   *ebpf.MapSpec `ebpf:"requests"`
+	SlotsOfCpu *ebpf.MapSpec `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.MapSpec `ebpf:"targets"`
 }
 
 // ioVariableSpecs contains global variables before they are loaded into the kernel.
@@ -167,6 +180,7 @@ type ioVariableSpecs struct {
 	GetrqArg          *ebpf.VariableSpec `ebpf:"getrq_arg"`
 	InCall            *ebpf.VariableSpec `ebpf:"in_call"`
 	InQuietCall       *ebpf.VariableSpec `ebpf:"in_quiet_call"`
+	PerfArray         *ebpf.VariableSpec `ebpf:"perf_array"`
 	RqIssueArg        *ebpf.VariableSpec `ebpf:"rq_issue_arg"`
 	WakeBytes         *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
@@ -191,15 +205,16 @@ func (o *ioObjects) Close() error {
 //
 // It can be passed to loadIoObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ioMaps struct {
-	Bios     *ebpf.Map `ebpf:"bios"`
-	Calls    *ebpf.Map `ebpf:"calls"`
-	Counters *ebpf.Map `ebpf:"counters"`
-	Events   *ebpf.Map `ebpf:"events"`
-	Faults   *ebpf.Map `ebpf:"faults"`
-	Flushers *ebpf.Map `ebpf:"flushers"`
-	Reclaims *ebpf.Map `ebpf:"reclaims"`
-	Requests *ebpf.Map `ebpf:"requests"`
-	Targets  *ebpf.Map `ebpf:"targets"`
+	Bios       *ebpf.Map `ebpf:"bios"`
+	Calls      *ebpf.Map `ebpf:"calls"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Events     *ebpf.Map `ebpf:"events"`
+	Faults     *ebpf.Map `ebpf:"faults"`
+	Flushers   *ebpf.Map `ebpf:"flushers"`
+	Reclaims   *ebpf.Map `ebpf:"reclaims"`
+	Requests   *ebpf.Map `ebpf:"requests"`
+	SlotsOfCpu *ebpf.Map `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.Map `ebpf:"targets"`
 }
 
 func (m *ioMaps) Close() error {
@@ -212,6 +227,7 @@ func (m *ioMaps) Close() error {
 		m.Flushers,
 		m.Reclaims,
 		m.Requests,
+		m.SlotsOfCpu,
 		m.Targets,
 	)
 }
@@ -226,6 +242,7 @@ type ioVariables struct {
 	GetrqArg          *ebpf.Variable `ebpf:"getrq_arg"`
 	InCall            *ebpf.Variable `ebpf:"in_call"`
 	InQuietCall       *ebpf.Variable `ebpf:"in_quiet_call"`
+	PerfArray         *ebpf.Variable `ebpf:"perf_array"`
 	RqIssueArg        *ebpf.Variable `ebpf:"rq_issue_arg"`
 	WakeBytes         *ebpf.Variable `ebpf:"wake_bytes"`
 }

@@ -13,6 +13,16 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type ioWatchEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type ioWatchFaultStart struct {
 	_       structs.HostLayout
 	StartNs uint64
@@ -82,6 +92,7 @@ const (
 	ioWatchMapReclaims           = "reclaims"
 	ioWatchMapRequests           = "requests"
 	ioWatchMapSlots              = "slots"
+	ioWatchMapSlotsOfCpu         = "slots_of_cpu"
 	ioWatchMapTargets            = "targets"
 	ioWatchMapWatched            = "watched"
 	ioWatchProgOnBioComplete     = "on_bio_complete"
@@ -103,6 +114,7 @@ const (
 	ioWatchVarGetrqArg           = "getrq_arg"
 	ioWatchVarInCall             = "in_call"
 	ioWatchVarInQuietCall        = "in_quiet_call"
+	ioWatchVarPerfArray          = "perf_array"
 	ioWatchVarRqIssueArg         = "rq_issue_arg"
 	ioWatchVarWakeBytes          = "wake_bytes"
 )
@@ -168,17 +180,18 @@ type ioWatchProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ioWatchMapSpecs struct {
-	Bios     *ebpf.MapSpec `ebpf:"bios"`
-	Calls    *ebpf.MapSpec `ebpf:"calls"`
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Events   *ebpf.MapSpec `ebpf:"events"`
-	Faults   *ebpf.MapSpec `ebpf:"faults"`
-	Flushers *ebpf.MapSpec `ebpf:"flushers"`
-	Reclaims *ebpf.MapSpec `ebpf:"reclaims"`
-	Requests *ebpf.MapSpec `ebpf:"requests"`
-	Slots    *ebpf.MapSpec `ebpf:"slots"`
-	Targets  *ebpf.MapSpec `ebpf:"targets"`
-	Watched  *ebpf.MapSpec `ebpf:"watched"`
+	Bios       *ebpf.MapSpec `ebpf:"bios"`
+	Calls      *ebpf.MapSpec `ebpf:"calls"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	Faults     *ebpf.MapSpec `ebpf:"faults"`
+	Flushers   *ebpf.MapSpec `ebpf:"flushers"`
+	Reclaims   *ebpf.MapSpec `ebpf:"reclaims"`
+	Requests   *ebpf.MapSpec `ebpf:"requests"`
+	Slots      *ebpf.MapSpec `ebpf:"slots"`
+	SlotsOfCpu *ebpf.MapSpec `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.MapSpec `ebpf:"targets"`
+	Watched    *ebpf.MapSpec `ebpf:"watched"`
 }
 
 // ioWatchVariableSpecs contains global variables before they are loaded into the kernel.
@@ -191,6 +204,7 @@ type ioWatchVariableSpecs struct {
 	GetrqArg          *ebpf.VariableSpec `ebpf:"getrq_arg"`
 	InCall            *ebpf.VariableSpec `ebpf:"in_call"`
 	InQuietCall       *ebpf.VariableSpec `ebpf:"in_quiet_call"`
+	PerfArray         *ebpf.VariableSpec `ebpf:"perf_array"`
 	RqIssueArg        *ebpf.VariableSpec `ebpf:"rq_issue_arg"`
 	WakeBytes         *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
@@ -215,17 +229,18 @@ func (o *ioWatchObjects) Close() error {
 //
 // It can be passed to loadIoWatchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ioWatchMaps struct {
-	Bios     *ebpf.Map `ebpf:"bios"`
-	Calls    *ebpf.Map `ebpf:"calls"`
-	Counters *ebpf.Map `ebpf:"counters"`
-	Events   *ebpf.Map `ebpf:"events"`
-	Faults   *ebpf.Map `ebpf:"faults"`
-	Flushers *ebpf.Map `ebpf:"flushers"`
-	Reclaims *ebpf.Map `ebpf:"reclaims"`
-	Requests *ebpf.Map `ebpf:"requests"`
-	Slots    *ebpf.Map `ebpf:"slots"`
-	Targets  *ebpf.Map `ebpf:"targets"`
-	Watched  *ebpf.Map `ebpf:"watched"`
+	Bios       *ebpf.Map `ebpf:"bios"`
+	Calls      *ebpf.Map `ebpf:"calls"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Events     *ebpf.Map `ebpf:"events"`
+	Faults     *ebpf.Map `ebpf:"faults"`
+	Flushers   *ebpf.Map `ebpf:"flushers"`
+	Reclaims   *ebpf.Map `ebpf:"reclaims"`
+	Requests   *ebpf.Map `ebpf:"requests"`
+	Slots      *ebpf.Map `ebpf:"slots"`
+	SlotsOfCpu *ebpf.Map `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.Map `ebpf:"targets"`
+	Watched    *ebpf.Map `ebpf:"watched"`
 }
 
 func (m *ioWatchMaps) Close() error {
@@ -239,6 +254,7 @@ func (m *ioWatchMaps) Close() error {
 		m.Reclaims,
 		m.Requests,
 		m.Slots,
+		m.SlotsOfCpu,
 		m.Targets,
 		m.Watched,
 	)
@@ -254,6 +270,7 @@ type ioWatchVariables struct {
 	GetrqArg          *ebpf.Variable `ebpf:"getrq_arg"`
 	InCall            *ebpf.Variable `ebpf:"in_call"`
 	InQuietCall       *ebpf.Variable `ebpf:"in_quiet_call"`
+	PerfArray         *ebpf.Variable `ebpf:"perf_array"`
 	RqIssueArg        *ebpf.Variable `ebpf:"rq_issue_arg"`
 	WakeBytes         *ebpf.Variable `ebpf:"wake_bytes"`
 }

@@ -44,6 +44,7 @@ enum {
 	BPF_RB_AVAIL_DATA = 0,
 };
 
+#define BPF_F_CURRENT_CPU 0xffffffffull /* include/uapi/linux/bpf.h */
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

@@ -18,14 +18,13 @@ import (
 
 // loader builds a Recorder: first all maps and programs, then, when reading is prepared, the hooks.
 type loader struct {
-	r         *Recorder
-	types     kernelTypes
-	ringBytes int
-	watch     *WatchOptions
-	cpus      []cpus.CPU // Options.CPUs
-	binder    bool       // unit wait is loaded, and there is binder
-	cache     *btf.Cache
-	programs  []program
+	r        *Recorder
+	types    kernelTypes
+	watch    *WatchOptions
+	cpus     []cpus.CPU // Options.CPUs
+	binder   bool       // unit wait is loaded, and there is binder
+	cache    *btf.Cache
+	programs []program
 }
 
 // program is loaded and not yet attached.
@@ -55,7 +54,7 @@ func (l *loader) load(units []unit) error {
 // others along.
 func (l *loader) loadUnit(u unit) error {
 	open := u.loadBTF
-	if l.types.external {
+	if l.types.external || !l.r.can.tpBTF {
 		open = u.loadRaw
 	}
 	spec, err := open()
@@ -130,13 +129,15 @@ func (l *loader) miss(u unit, hook string, err error) {
 
 // configure sets sizes and variables for this kernel.
 func (l *loader) configure(u unit, spec *ebpf.CollectionSpec) error {
-	spec.Maps["events"].MaxEntries = uint32(l.ringBytes)
+	if err := l.r.fit(spec); err != nil {
+		return err
+	}
 	pages, err := targetPages()
 	if err != nil {
 		return err
 	}
 	spec.Maps["targets"].MaxEntries = pages
-	if err := spec.Variables["wake_bytes"].Set(uint64(wakeBytes(l.ringBytes))); err != nil {
+	if err := spec.Variables["wake_bytes"].Set(uint64(wakeBytes(l.r.ringBytes))); err != nil {
 		return fmt.Errorf("set wake_bytes: %w", err)
 	}
 	if err := l.configureServers(spec, pages); err != nil {

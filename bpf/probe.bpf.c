@@ -125,7 +125,7 @@ int on_leave(struct user_regs *ctx)
 	e->tgid = process;
 	e->what = LIMIT_METHOD;
 	e->pad[0] = e->pad[1] = e->pad[2] = 0;
-	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	submit_urgent(e);
 	return 0;
 }
 

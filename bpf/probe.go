@@ -75,7 +75,7 @@ func (r *Recorder) WatchMethod(pid int, m Method, limit time.Duration, cookie ui
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || r.ring.stopped.Load() {
+	if r.closed || r.transport.isStopped() {
 		return fail(os.ErrClosed)
 	}
 	p := &Probe{r: r}
@@ -100,6 +100,9 @@ func (p *Probe) load(pid int, limit time.Duration, cookie uint32) (map[string]*e
 		if err := spec.Variables[name].Set(value); err != nil {
 			return nil, fmt.Errorf("set %s: %w", name, err)
 		}
+	}
+	if err := p.r.fit(spec); err != nil {
+		return nil, err
 	}
 	shared := map[string]*ebpf.Map{}
 	for name, m := range spec.Maps {

@@ -13,6 +13,16 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type probeEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type probeOpenCalls struct {
 	_     structs.HostLayout
 	Count uint64
@@ -35,12 +45,14 @@ const (
 	probeMapCounters     = "counters"
 	probeMapEvents       = "events"
 	probeMapOpenCalls    = "open_calls"
+	probeMapSlotsOfCpu   = "slots_of_cpu"
 	probeMapTargets      = "targets"
 	probeProgOnEnter     = "on_enter"
 	probeProgOnLeave     = "on_leave"
 	probeProgOnThreadEnd = "on_thread_end"
 	probeVarCookie       = "cookie"
 	probeVarLimitNs      = "limit_ns"
+	probeVarPerfArray    = "perf_array"
 	probeVarProcess      = "process"
 	probeVarWakeBytes    = "wake_bytes"
 )
@@ -96,10 +108,11 @@ type probeProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type probeMapSpecs struct {
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Events    *ebpf.MapSpec `ebpf:"events"`
-	OpenCalls *ebpf.MapSpec `ebpf:"open_calls"`
-	Targets   *ebpf.MapSpec `ebpf:"targets"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	OpenCalls  *ebpf.MapSpec `ebpf:"open_calls"`
+	SlotsOfCpu *ebpf.MapSpec `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.MapSpec `ebpf:"targets"`
 }
 
 // probeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -108,6 +121,7 @@ type probeMapSpecs struct {
 type probeVariableSpecs struct {
 	Cookie    *ebpf.VariableSpec `ebpf:"cookie"`
 	LimitNs   *ebpf.VariableSpec `ebpf:"limit_ns"`
+	PerfArray *ebpf.VariableSpec `ebpf:"perf_array"`
 	Process   *ebpf.VariableSpec `ebpf:"process"`
 	WakeBytes *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
@@ -132,10 +146,11 @@ func (o *probeObjects) Close() error {
 //
 // It can be passed to loadProbeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type probeMaps struct {
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Events    *ebpf.Map `ebpf:"events"`
-	OpenCalls *ebpf.Map `ebpf:"open_calls"`
-	Targets   *ebpf.Map `ebpf:"targets"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Events     *ebpf.Map `ebpf:"events"`
+	OpenCalls  *ebpf.Map `ebpf:"open_calls"`
+	SlotsOfCpu *ebpf.Map `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.Map `ebpf:"targets"`
 }
 
 func (m *probeMaps) Close() error {
@@ -143,6 +158,7 @@ func (m *probeMaps) Close() error {
 		m.Counters,
 		m.Events,
 		m.OpenCalls,
+		m.SlotsOfCpu,
 		m.Targets,
 	)
 }
@@ -153,6 +169,7 @@ func (m *probeMaps) Close() error {
 type probeVariables struct {
 	Cookie    *ebpf.Variable `ebpf:"cookie"`
 	LimitNs   *ebpf.Variable `ebpf:"limit_ns"`
+	PerfArray *ebpf.Variable `ebpf:"perf_array"`
 	Process   *ebpf.Variable `ebpf:"process"`
 	WakeBytes *ebpf.Variable `ebpf:"wake_bytes"`
 }

@@ -13,6 +13,16 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type processEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type processTargetPage struct {
 	_     structs.HostLayout
 	State [4096]uint8
@@ -22,17 +32,19 @@ type processTargetPage struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	processMapCounters  = "counters"
-	processMapEvents    = "events"
-	processMapProcesses = "processes"
-	processMapTargets   = "targets"
-	processProgOnExec   = "on_exec"
-	processProgOnExit   = "on_exit"
-	processProgOnFork   = "on_fork"
-	processProgOnFree   = "on_free"
-	processProgOnRename = "on_rename"
-	processVarLayout    = "layout"
-	processVarWakeBytes = "wake_bytes"
+	processMapCounters   = "counters"
+	processMapEvents     = "events"
+	processMapProcesses  = "processes"
+	processMapSlotsOfCpu = "slots_of_cpu"
+	processMapTargets    = "targets"
+	processProgOnExec    = "on_exec"
+	processProgOnExit    = "on_exit"
+	processProgOnFork    = "on_fork"
+	processProgOnFree    = "on_free"
+	processProgOnRename  = "on_rename"
+	processVarLayout     = "layout"
+	processVarPerfArray  = "perf_array"
+	processVarWakeBytes  = "wake_bytes"
 )
 
 // loadProcess returns the embedded CollectionSpec for process.
@@ -88,10 +100,11 @@ type processProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type processMapSpecs struct {
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Events    *ebpf.MapSpec `ebpf:"events"`
-	Processes *ebpf.MapSpec `ebpf:"processes"`
-	Targets   *ebpf.MapSpec `ebpf:"targets"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	Processes  *ebpf.MapSpec `ebpf:"processes"`
+	SlotsOfCpu *ebpf.MapSpec `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.MapSpec `ebpf:"targets"`
 }
 
 // processVariableSpecs contains global variables before they are loaded into the kernel.
@@ -99,6 +112,7 @@ type processMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type processVariableSpecs struct {
 	Layout    *ebpf.VariableSpec `ebpf:"layout"`
+	PerfArray *ebpf.VariableSpec `ebpf:"perf_array"`
 	WakeBytes *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
 
@@ -122,10 +136,11 @@ func (o *processObjects) Close() error {
 //
 // It can be passed to loadProcessObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processMaps struct {
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Events    *ebpf.Map `ebpf:"events"`
-	Processes *ebpf.Map `ebpf:"processes"`
-	Targets   *ebpf.Map `ebpf:"targets"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Events     *ebpf.Map `ebpf:"events"`
+	Processes  *ebpf.Map `ebpf:"processes"`
+	SlotsOfCpu *ebpf.Map `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.Map `ebpf:"targets"`
 }
 
 func (m *processMaps) Close() error {
@@ -133,6 +148,7 @@ func (m *processMaps) Close() error {
 		m.Counters,
 		m.Events,
 		m.Processes,
+		m.SlotsOfCpu,
 		m.Targets,
 	)
 }
@@ -142,6 +158,7 @@ func (m *processMaps) Close() error {
 // It can be passed to loadProcessObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processVariables struct {
 	Layout    *ebpf.Variable `ebpf:"layout"`
+	PerfArray *ebpf.Variable `ebpf:"perf_array"`
 	WakeBytes *ebpf.Variable `ebpf:"wake_bytes"`
 }
 

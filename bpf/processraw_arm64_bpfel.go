@@ -13,6 +13,16 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type processRawEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type processRawTargetPage struct {
 	_     structs.HostLayout
 	State [4096]uint8
@@ -22,17 +32,19 @@ type processRawTargetPage struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	processRawMapCounters  = "counters"
-	processRawMapEvents    = "events"
-	processRawMapProcesses = "processes"
-	processRawMapTargets   = "targets"
-	processRawProgOnExec   = "on_exec"
-	processRawProgOnExit   = "on_exit"
-	processRawProgOnFork   = "on_fork"
-	processRawProgOnFree   = "on_free"
-	processRawProgOnRename = "on_rename"
-	processRawVarLayout    = "layout"
-	processRawVarWakeBytes = "wake_bytes"
+	processRawMapCounters   = "counters"
+	processRawMapEvents     = "events"
+	processRawMapProcesses  = "processes"
+	processRawMapSlotsOfCpu = "slots_of_cpu"
+	processRawMapTargets    = "targets"
+	processRawProgOnExec    = "on_exec"
+	processRawProgOnExit    = "on_exit"
+	processRawProgOnFork    = "on_fork"
+	processRawProgOnFree    = "on_free"
+	processRawProgOnRename  = "on_rename"
+	processRawVarLayout     = "layout"
+	processRawVarPerfArray  = "perf_array"
+	processRawVarWakeBytes  = "wake_bytes"
 )
 
 // loadProcessRaw returns the embedded CollectionSpec for processRaw.
@@ -88,10 +100,11 @@ type processRawProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type processRawMapSpecs struct {
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Events    *ebpf.MapSpec `ebpf:"events"`
-	Processes *ebpf.MapSpec `ebpf:"processes"`
-	Targets   *ebpf.MapSpec `ebpf:"targets"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	Processes  *ebpf.MapSpec `ebpf:"processes"`
+	SlotsOfCpu *ebpf.MapSpec `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.MapSpec `ebpf:"targets"`
 }
 
 // processRawVariableSpecs contains global variables before they are loaded into the kernel.
@@ -99,6 +112,7 @@ type processRawMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type processRawVariableSpecs struct {
 	Layout    *ebpf.VariableSpec `ebpf:"layout"`
+	PerfArray *ebpf.VariableSpec `ebpf:"perf_array"`
 	WakeBytes *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
 
@@ -122,10 +136,11 @@ func (o *processRawObjects) Close() error {
 //
 // It can be passed to loadProcessRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processRawMaps struct {
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Events    *ebpf.Map `ebpf:"events"`
-	Processes *ebpf.Map `ebpf:"processes"`
-	Targets   *ebpf.Map `ebpf:"targets"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Events     *ebpf.Map `ebpf:"events"`
+	Processes  *ebpf.Map `ebpf:"processes"`
+	SlotsOfCpu *ebpf.Map `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.Map `ebpf:"targets"`
 }
 
 func (m *processRawMaps) Close() error {
@@ -133,6 +148,7 @@ func (m *processRawMaps) Close() error {
 		m.Counters,
 		m.Events,
 		m.Processes,
+		m.SlotsOfCpu,
 		m.Targets,
 	)
 }
@@ -142,6 +158,7 @@ func (m *processRawMaps) Close() error {
 // It can be passed to loadProcessRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processRawVariables struct {
 	Layout    *ebpf.Variable `ebpf:"layout"`
+	PerfArray *ebpf.Variable `ebpf:"perf_array"`
 	WakeBytes *ebpf.Variable `ebpf:"wake_bytes"`
 }
 

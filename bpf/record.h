@@ -107,10 +107,54 @@ inline_fn bool is_known(__u32 tgid)
 inline_fn __u32 id_tgid(__u64 id) { return id >> 32; }
 inline_fn __u32 id_tid(__u64 id) { return (__u32)id; }
 
-/* Reserves an event in the ring; returns NULL, counted under c, if there is no room. size must be a constant. */
+/*
+ * Where the kernel has no ring buffer, the loader makes events a perf event array. That takes events from elsewhere: each
+ * is made in a slot of its CPU. Slots are taken and given back in turns, since an interrupt's programs run to their end
+ * before what they interrupted goes on; programs on tracepoints are not preempted by threads on any kernel without the ring.
+ */
+const volatile bool perf_array = false;
+
+#define SLOTS 4
+#define SLOT_BYTES 256
+
+struct event_slot {
+	__u64 counter; /* enum counter of what is lost if there is no room */
+	__u64 data[SLOT_BYTES / 8];
+};
+
+struct event_slots {
+	__u64 taken;
+	struct event_slot slot[SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct event_slots);
+} slots_of_cpu SEC(".maps");
+
+inline_fn void *take_slot(__u64 size, enum counter c)
+{
+	__u32 zero = 0;
+	struct event_slots *s = bpf_map_lookup_elem(&slots_of_cpu, &zero);
+	if (!s || size > SLOT_BYTES)
+		return NULL;
+	__u64 n = s->taken;
+	if (n >= SLOTS)
+		return NULL;
+	s->taken = n + 1;
+	s->slot[n].counter = c;
+	return s->slot[n].data;
+}
+
+/*
+ * Reserves an event, which must be submitted; returns NULL, counted under c, if there is no room. size must be a
+ * constant.
+ */
 inline_fn void *reserve(__u64 size, enum counter c)
 {
-	void *e = bpf_ringbuf_reserve(&events, size, 0);
+	void *e = perf_array ? take_slot(size, c) : bpf_ringbuf_reserve(&events, size, 0);
 	if (!e)
 		count(c);
 	return e;
@@ -125,15 +169,42 @@ inline_fn void fill_header(struct event_header *h, __u64 now, __u32 tid, __u8 ki
 	h->flags = flags;
 }
 
+inline_fn void output_slot(const void *ctx, void *e, __u64 size)
+{
+	__u32 zero = 0;
+	struct event_slots *s = bpf_map_lookup_elem(&slots_of_cpu, &zero);
+	if (bpf_perf_event_output((void *)ctx, &events, BPF_F_CURRENT_CPU, e, size))
+		count(((__u64 *)e)[-1]);
+	if (s && s->taken)
+		s->taken -= 1;
+}
+
 /*
  * Hands an event to the reader. The reader is woken while the ring fills from wake_bytes to half as much again: once
  * is enough, and a program that fills the ring further need not pay for one wake-up an event.
  */
-inline_fn void submit(void *e)
+inline_fn void submit_event(const void *ctx, void *e, __u64 size)
 {
+	if (perf_array) {
+		output_slot(ctx, e, size);
+		return;
+	}
 	__u64 over = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) - wake_bytes;
 	bpf_ringbuf_submit(e, over < wake_bytes / 2 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
+
+/* The same, and wakes the reader at once. */
+inline_fn void submit_urgent_event(const void *ctx, void *e, __u64 size)
+{
+	if (perf_array)
+		output_slot(ctx, e, size);
+	else
+		bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+}
+
+/* For an event e, where ctx is what the program was called with: a perf event array needs it. */
+#define submit(e) submit_event(ctx, e, sizeof(*(e)))
+#define submit_urgent(e) submit_urgent_event(ctx, e, sizeof(*(e)))
 
 inline_fn void copy_comm(struct comm *to, struct task_struct *p)
 {

@@ -50,10 +50,14 @@ type Recorder struct {
 	missing []string
 	targets *targetTable
 	watch   *watchTable // nil without Options.Watch
-	ring    *ring
-	online  onlineCheck
-	maps    map[string]*ebpf.Map // shared by all units
-	misses  []missCounter
+	// transport is nil until everything is loaded.
+	transport transport
+	// ringBytes is the size of the ring, or of all CPUs' buffers without it.
+	ringBytes int
+	can       capabilities
+	online    onlineCheck
+	maps      map[string]*ebpf.Map // shared by all units
+	misses    []missCounter
 
 	mu     sync.Mutex // guards the following
 	hooks  []hook     // attached, in the order of attaching; nil after Stop
@@ -87,30 +91,37 @@ func Load(opts Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
+	taken, err := without()
+	if err != nil {
+		return nil, err
+	}
 	if err := checkSystem(); err != nil {
 		return nil, err
 	}
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("raise the limit on locked memory (give CAP_SYS_RESOURCE, or ulimit -l unlimited): %w", err)
 	}
-	types, err := loadTypes(opts.BTFPath)
+	types, err := loadTypes(opts.BTFPath, taken)
 	if err != nil {
 		return nil, err
 	}
+	can, err := findCapabilities(taken)
+	if err != nil {
+		return nil, explain(err)
+	}
 
-	r := &Recorder{maps: map[string]*ebpf.Map{}, probes: map[*Probe]struct{}{}}
-	l := loader{r: r, types: types, ringBytes: ringBytes, watch: opts.Watch, cpus: opts.CPUs}
+	r := &Recorder{maps: map[string]*ebpf.Map{}, probes: map[*Probe]struct{}{}, ringBytes: ringBytes, can: can}
+	l := loader{r: r, types: types, watch: opts.Watch, cpus: opts.CPUs}
 	if err := l.load(units); err != nil {
 		return nil, errors.Join(explain(err), r.Close())
 	}
 	if r.targets, err = newTargetTable(r.maps["targets"], r.maps["processes"]); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	if r.ring, err = newRing(r.maps["events"], wakeBytes(ringBytes)); err != nil {
+	if err := r.openTransport(opts.Watch != nil); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	if opts.Watch != nil {
-		r.ring.urgent = true
 		if r.watch, err = newWatchTable(r.maps); err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
@@ -174,6 +185,57 @@ func ringSize(n int) (int, error) {
 // wakeBytes is how full the ring is when the kernel wakes the reader.
 func wakeBytes(ringBytes int) int { return ringBytes / 2 }
 
+// openTransport begins to read. urgent: single events may wake the reader.
+func (r *Recorder) openTransport(urgent bool) error {
+	events := r.maps["events"]
+	if !r.can.ring {
+		t, err := newPerfRing(events, r.ringBytes, urgent)
+		if err != nil {
+			return err
+		}
+		r.transport = t
+		return nil
+	}
+	t, err := newRing(events, wakeBytes(r.ringBytes), urgent)
+	if err != nil {
+		return err
+	}
+	r.transport = t
+	return nil
+}
+
+// fit makes an object use the transport that this kernel has.
+func (r *Recorder) fit(spec *ebpf.CollectionSpec) error {
+	if err := spec.Variables["perf_array"].Set(!r.can.ring); err != nil {
+		return fmt.Errorf("set perf_array: %w", err)
+	}
+	events := spec.Maps["events"]
+	events.MaxEntries = uint32(r.ringBytes)
+	if r.can.ring {
+		return nil
+	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("count CPUs: %w", err)
+	}
+	events.Type, events.MaxEntries = ebpf.PerfEventArray, uint32(cpus)
+	events.KeySize, events.ValueSize = 4, 4
+	return nil
+}
+
+// Fallbacks says in sentences what this kernel lacks, and what is done in its place.
+func (r *Recorder) Fallbacks() (notes []string) {
+	if !r.can.ring {
+		notes = append(notes, "this kernel has no BPF ring buffer (Linux 5.8): events come through perf buffers, which cost "+
+			"the traced program more")
+	}
+	if !r.can.tpBTF {
+		notes = append(notes, "this kernel cannot attach programs by its own types: they are on raw tracepoints, which cost "+
+			"the traced program some more")
+	}
+	return notes
+}
+
 // Missing lists the hooks that this kernel does not offer, each as "unit/hook: reason".
 func (r *Recorder) Missing() []string { return slices.Clone(r.missing) }
 
@@ -196,8 +258,8 @@ func (r *Recorder) stopLocked() error {
 	for p := range r.probes {
 		errs = append(errs, p.detach())
 	}
-	if r.ring != nil {
-		r.ring.stop()
+	if r.transport != nil {
+		r.transport.stop()
 	}
 	return errors.Join(errs...)
 }
@@ -211,8 +273,8 @@ func (r *Recorder) Close() error {
 	}
 	r.closed = true
 	errs := []error{r.stopLocked()}
-	if r.ring != nil {
-		errs = append(errs, r.ring.close())
+	if r.transport != nil {
+		errs = append(errs, r.transport.close())
 	}
 	if r.targets != nil {
 		r.targets.close()

@@ -52,8 +52,8 @@ type ring struct {
 
 var errBadRing = errors.New("kernel ring buffer is inconsistent")
 
-func newRing(m *ebpf.Map, wakeBytes int) (_ *ring, err error) {
-	r := &ring{epoll: -1, event: -1, wakeBytes: uint64(wakeBytes)}
+func newRing(m *ebpf.Map, wakeBytes int, urgent bool) (_ *ring, err error) {
+	r := &ring{epoll: -1, event: -1, wakeBytes: uint64(wakeBytes), urgent: urgent}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close())
@@ -92,7 +92,7 @@ func newRing(m *ebpf.Map, wakeBytes int) (_ *ring, err error) {
 // buf at all (kevent.MaxSize always fits), it fails with io.ErrShortBuffer. Concurrent calls take turns.
 func (r *Recorder) Read(buf []byte, deadline time.Time) ([]byte, error) {
 	r.online.look(time.Now())
-	return r.ring.read(buf, deadline)
+	return r.transport.read(buf, deadline)
 }
 
 func (r *ring) read(buf []byte, deadline time.Time) ([]byte, error) {
@@ -184,6 +184,8 @@ func (r *ring) drain(buf []byte) ([]byte, error) {
 	}
 	return buf, nil
 }
+
+func (r *ring) isStopped() bool { return r.stopped.Load() }
 
 // stop makes wait return from now on.
 func (r *ring) stop() {

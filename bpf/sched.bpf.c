@@ -47,7 +47,7 @@ int on_switch(args *ctx)
 		if (prev_known)
 			wait_begins(prev, prev_tgid, outgoing_state(ctx), now);
 		if (next_known)
-			wait_ends(next, next_tgid, now);
+			wait_ends(ctx, next, next_tgid, now);
 	}
 	__u32 prev_tid = FIELD(prev, pid);
 	__u8 flags = 0;
@@ -63,7 +63,7 @@ int on_switch(args *ctx)
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_line *line = bpf_map_lookup_elem(&cpus, &cpu);
 	if (line)
-		cpu_switches(line, cpu, FIELD(next, pid) == 0, flags & FLAG_NEXT_TARGET);
+		cpu_switches(ctx, line, cpu, FIELD(next, pid) == 0, flags & FLAG_NEXT_TARGET);
 	if (!from && !to && (!line || !line->foreigner))
 		return 0;
 	if (line)
@@ -72,9 +72,9 @@ int on_switch(args *ctx)
 	if (flags & FLAG_PREV_SERVER && state)
 		server_sleeps(prev_tid);
 	if (flags & FLAG_PREV_TARGET && state == 0)
-		target_waits(prev, cpu);
+		target_waits(ctx, prev, cpu);
 	if (line && flags & FLAG_NEXT_TARGET)
-		target_runs(line, next);
+		target_runs(ctx, line, next);
 
 	struct switch_event *e = reserve(sizeof(*e), COUNT_RING_FULL_SWITCH);
 	if (!e)
@@ -103,16 +103,16 @@ int on_switch(args *ctx)
 	return 0;
 }
 
-inline_fn int woken(struct task_struct *p, __u8 flags)
+inline_fn int woken(const void *ctx, struct task_struct *p, __u8 flags)
 {
 	__u32 tgid = FIELD(p, tgid);
 	__u64 now = 0;
 	if (WATCHING && is_known(tgid)) {
 		now = bpf_ktime_get_boot_ns();
-		thread_woken(p, tgid, now);
+		thread_woken(ctx, p, tgid, now);
 	}
 	if (is_target(tgid)) {
-		if (target_waits(p, task_cpu(p)))
+		if (target_waits(ctx, p, task_cpu(p)))
 			flags |= FLAG_BEHIND;
 	} else if (woken_to_serve(FIELD(p, pid), tgid)) {
 		flags |= FLAG_SERVER;
@@ -139,13 +139,13 @@ inline_fn int woken(struct task_struct *p, __u8 flags)
 HOOK(sched_waking)
 int on_waking(args *ctx)
 {
-	return woken((void *)ctx[0], 0);
+	return woken(ctx, (void *)ctx[0], 0);
 }
 
 HOOK(sched_wakeup_new)
 int on_wakeup_new(args *ctx)
 {
-	return woken((void *)ctx[0], FLAG_NEW);
+	return woken(ctx, (void *)ctx[0], FLAG_NEW);
 }
 
 HOOK(sched_migrate_task)
@@ -156,7 +156,7 @@ int on_migrate(args *ctx)
 	if (!target && !serves(FIELD(p, pid)))
 		return 0;
 
-	__u8 flags = target && target_waits(p, (__u32)ctx[1]) ? FLAG_BEHIND : 0;
+	__u8 flags = target && target_waits(ctx, p, (__u32)ctx[1]) ? FLAG_BEHIND : 0;
 	struct migrate_event *e = reserve(sizeof(*e), COUNT_RING_FULL_MIGRATE);
 	if (!e)
 		return 0;

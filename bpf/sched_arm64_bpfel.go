@@ -23,6 +23,16 @@ type schedCpuLine struct {
 	Pad       [3]uint64
 }
 
+type schedEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type schedIdleness struct {
 	_          structs.HostLayout
 	Idle       uint64
@@ -55,6 +65,7 @@ const (
 	schedMapIdleness       = "idleness"
 	schedMapSenders        = "senders"
 	schedMapServers        = "servers"
+	schedMapSlotsOfCpu     = "slots_of_cpu"
 	schedMapTargets        = "targets"
 	schedMapUsable         = "usable"
 	schedProgOnFrequency   = "on_frequency"
@@ -64,6 +75,7 @@ const (
 	schedProgOnWaking      = "on_waking"
 	schedVarFollowServers  = "follow_servers"
 	schedVarHasClusters    = "has_clusters"
+	schedVarPerfArray      = "perf_array"
 	schedVarPossibleCpus   = "possible_cpus"
 	schedVarSwitchHasState = "switch_has_state"
 	schedVarTellsIdle      = "tells_idle"
@@ -130,6 +142,7 @@ type schedMapSpecs struct {
 	Idleness   *ebpf.MapSpec `ebpf:"idleness"`
 	Senders    *ebpf.MapSpec `ebpf:"senders"`
 	Servers    *ebpf.MapSpec `ebpf:"servers"`
+	SlotsOfCpu *ebpf.MapSpec `ebpf:"slots_of_cpu"`
 	Targets    *ebpf.MapSpec `ebpf:"targets"`
 	Usable     *ebpf.MapSpec `ebpf:"usable"`
 }
@@ -140,6 +153,7 @@ type schedMapSpecs struct {
 type schedVariableSpecs struct {
 	FollowServers  *ebpf.VariableSpec `ebpf:"follow_servers"`
 	HasClusters    *ebpf.VariableSpec `ebpf:"has_clusters"`
+	PerfArray      *ebpf.VariableSpec `ebpf:"perf_array"`
 	PossibleCpus   *ebpf.VariableSpec `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
 	TellsIdle      *ebpf.VariableSpec `ebpf:"tells_idle"`
@@ -173,6 +187,7 @@ type schedMaps struct {
 	Idleness   *ebpf.Map `ebpf:"idleness"`
 	Senders    *ebpf.Map `ebpf:"senders"`
 	Servers    *ebpf.Map `ebpf:"servers"`
+	SlotsOfCpu *ebpf.Map `ebpf:"slots_of_cpu"`
 	Targets    *ebpf.Map `ebpf:"targets"`
 	Usable     *ebpf.Map `ebpf:"usable"`
 }
@@ -186,6 +201,7 @@ func (m *schedMaps) Close() error {
 		m.Idleness,
 		m.Senders,
 		m.Servers,
+		m.SlotsOfCpu,
 		m.Targets,
 		m.Usable,
 	)
@@ -197,6 +213,7 @@ func (m *schedMaps) Close() error {
 type schedVariables struct {
 	FollowServers  *ebpf.Variable `ebpf:"follow_servers"`
 	HasClusters    *ebpf.Variable `ebpf:"has_clusters"`
+	PerfArray      *ebpf.Variable `ebpf:"perf_array"`
 	PossibleCpus   *ebpf.Variable `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`
 	TellsIdle      *ebpf.Variable `ebpf:"tells_idle"`

@@ -23,6 +23,16 @@ type schedWatchCpuLine struct {
 	Pad       [3]uint64
 }
 
+type schedWatchEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type schedWatchIdleness struct {
 	_          structs.HostLayout
 	Idle       uint64
@@ -82,6 +92,7 @@ const (
 	schedWatchMapSenders        = "senders"
 	schedWatchMapServers        = "servers"
 	schedWatchMapSlots          = "slots"
+	schedWatchMapSlotsOfCpu     = "slots_of_cpu"
 	schedWatchMapTargets        = "targets"
 	schedWatchMapThreads        = "threads"
 	schedWatchMapUsable         = "usable"
@@ -95,6 +106,7 @@ const (
 	schedWatchProgOnWaking      = "on_waking"
 	schedWatchVarFollowServers  = "follow_servers"
 	schedWatchVarHasClusters    = "has_clusters"
+	schedWatchVarPerfArray      = "perf_array"
 	schedWatchVarPossibleCpus   = "possible_cpus"
 	schedWatchVarSwitchHasState = "switch_has_state"
 	schedWatchVarTellsIdle      = "tells_idle"
@@ -164,6 +176,7 @@ type schedWatchMapSpecs struct {
 	Senders    *ebpf.MapSpec `ebpf:"senders"`
 	Servers    *ebpf.MapSpec `ebpf:"servers"`
 	Slots      *ebpf.MapSpec `ebpf:"slots"`
+	SlotsOfCpu *ebpf.MapSpec `ebpf:"slots_of_cpu"`
 	Targets    *ebpf.MapSpec `ebpf:"targets"`
 	Threads    *ebpf.MapSpec `ebpf:"threads"`
 	Usable     *ebpf.MapSpec `ebpf:"usable"`
@@ -176,6 +189,7 @@ type schedWatchMapSpecs struct {
 type schedWatchVariableSpecs struct {
 	FollowServers  *ebpf.VariableSpec `ebpf:"follow_servers"`
 	HasClusters    *ebpf.VariableSpec `ebpf:"has_clusters"`
+	PerfArray      *ebpf.VariableSpec `ebpf:"perf_array"`
 	PossibleCpus   *ebpf.VariableSpec `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
 	TellsIdle      *ebpf.VariableSpec `ebpf:"tells_idle"`
@@ -210,6 +224,7 @@ type schedWatchMaps struct {
 	Senders    *ebpf.Map `ebpf:"senders"`
 	Servers    *ebpf.Map `ebpf:"servers"`
 	Slots      *ebpf.Map `ebpf:"slots"`
+	SlotsOfCpu *ebpf.Map `ebpf:"slots_of_cpu"`
 	Targets    *ebpf.Map `ebpf:"targets"`
 	Threads    *ebpf.Map `ebpf:"threads"`
 	Usable     *ebpf.Map `ebpf:"usable"`
@@ -226,6 +241,7 @@ func (m *schedWatchMaps) Close() error {
 		m.Senders,
 		m.Servers,
 		m.Slots,
+		m.SlotsOfCpu,
 		m.Targets,
 		m.Threads,
 		m.Usable,
@@ -239,6 +255,7 @@ func (m *schedWatchMaps) Close() error {
 type schedWatchVariables struct {
 	FollowServers  *ebpf.Variable `ebpf:"follow_servers"`
 	HasClusters    *ebpf.Variable `ebpf:"has_clusters"`
+	PerfArray      *ebpf.Variable `ebpf:"perf_array"`
 	PossibleCpus   *ebpf.Variable `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`
 	TellsIdle      *ebpf.Variable `ebpf:"tells_idle"`

@@ -23,6 +23,16 @@ type schedWatchRawCpuLine struct {
 	Pad       [3]uint64
 }
 
+type schedWatchRawEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type schedWatchRawIdleness struct {
 	_          structs.HostLayout
 	Idle       uint64
@@ -82,6 +92,7 @@ const (
 	schedWatchRawMapSenders        = "senders"
 	schedWatchRawMapServers        = "servers"
 	schedWatchRawMapSlots          = "slots"
+	schedWatchRawMapSlotsOfCpu     = "slots_of_cpu"
 	schedWatchRawMapTargets        = "targets"
 	schedWatchRawMapThreads        = "threads"
 	schedWatchRawMapUsable         = "usable"
@@ -95,6 +106,7 @@ const (
 	schedWatchRawProgOnWaking      = "on_waking"
 	schedWatchRawVarFollowServers  = "follow_servers"
 	schedWatchRawVarHasClusters    = "has_clusters"
+	schedWatchRawVarPerfArray      = "perf_array"
 	schedWatchRawVarPossibleCpus   = "possible_cpus"
 	schedWatchRawVarSwitchHasState = "switch_has_state"
 	schedWatchRawVarTellsIdle      = "tells_idle"
@@ -164,6 +176,7 @@ type schedWatchRawMapSpecs struct {
 	Senders    *ebpf.MapSpec `ebpf:"senders"`
 	Servers    *ebpf.MapSpec `ebpf:"servers"`
 	Slots      *ebpf.MapSpec `ebpf:"slots"`
+	SlotsOfCpu *ebpf.MapSpec `ebpf:"slots_of_cpu"`
 	Targets    *ebpf.MapSpec `ebpf:"targets"`
 	Threads    *ebpf.MapSpec `ebpf:"threads"`
 	Usable     *ebpf.MapSpec `ebpf:"usable"`
@@ -176,6 +189,7 @@ type schedWatchRawMapSpecs struct {
 type schedWatchRawVariableSpecs struct {
 	FollowServers  *ebpf.VariableSpec `ebpf:"follow_servers"`
 	HasClusters    *ebpf.VariableSpec `ebpf:"has_clusters"`
+	PerfArray      *ebpf.VariableSpec `ebpf:"perf_array"`
 	PossibleCpus   *ebpf.VariableSpec `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
 	TellsIdle      *ebpf.VariableSpec `ebpf:"tells_idle"`
@@ -210,6 +224,7 @@ type schedWatchRawMaps struct {
 	Senders    *ebpf.Map `ebpf:"senders"`
 	Servers    *ebpf.Map `ebpf:"servers"`
 	Slots      *ebpf.Map `ebpf:"slots"`
+	SlotsOfCpu *ebpf.Map `ebpf:"slots_of_cpu"`
 	Targets    *ebpf.Map `ebpf:"targets"`
 	Threads    *ebpf.Map `ebpf:"threads"`
 	Usable     *ebpf.Map `ebpf:"usable"`
@@ -226,6 +241,7 @@ func (m *schedWatchRawMaps) Close() error {
 		m.Senders,
 		m.Servers,
 		m.Slots,
+		m.SlotsOfCpu,
 		m.Targets,
 		m.Threads,
 		m.Usable,
@@ -239,6 +255,7 @@ func (m *schedWatchRawMaps) Close() error {
 type schedWatchRawVariables struct {
 	FollowServers  *ebpf.Variable `ebpf:"follow_servers"`
 	HasClusters    *ebpf.Variable `ebpf:"has_clusters"`
+	PerfArray      *ebpf.Variable `ebpf:"perf_array"`
 	PossibleCpus   *ebpf.Variable `ebpf:"possible_cpus"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`
 	TellsIdle      *ebpf.Variable `ebpf:"tells_idle"`

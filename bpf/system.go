@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
@@ -35,8 +37,9 @@ func checkSystem() error {
 			return fmt.Errorf("%w: run braid outside of the container, or start that with --pid=host", ErrPidNamespace)
 		}
 	}
-	if err := features.HaveMapType(ebpf.RingBuf); errors.Is(err, ebpf.ErrNotSupported) {
-		return fmt.Errorf("%w: the BPF ring buffer came with Linux 5.8", ErrKernelTooOld)
+	// Without this, nothing else is of use; the ring buffer, which came with it, is not needed.
+	if err := features.HaveProgramHelper(ebpf.RawTracepoint, asm.FnKtimeGetBootNs); errors.Is(err, ebpf.ErrNotSupported) {
+		return fmt.Errorf("%w: programs can ask for CLOCK_BOOTTIME since Linux 5.8, or 4.14 of Android", ErrKernelTooOld)
 	}
 	return nil
 }
@@ -76,7 +79,7 @@ func missingCapabilities(effective uint64) (names []string) {
 }
 
 // loadTypes reads the kernel's BTF, its own or that of a file.
-func loadTypes(path string) (kernelTypes, error) {
+func loadTypes(path string, taken []string) (kernelTypes, error) {
 	if path != "" {
 		spec, err := btf.LoadSpec(path)
 		if err != nil {
@@ -85,8 +88,8 @@ func loadTypes(path string) (kernelTypes, error) {
 		return kernelTypes{spec: spec, external: true}, nil
 	}
 	const own = "/sys/kernel/btf/vmlinux"
-	if _, err := os.Stat(own); errors.Is(err, os.ErrNotExist) {
-		return kernelTypes{}, fmt.Errorf("%w: %s does not exist: give a BTF file of exactly this kernel, or use one "+
+	if _, err := os.Stat(own); errors.Is(err, os.ErrNotExist) || slices.Contains(taken, withoutBTF) {
+		return kernelTypes{}, fmt.Errorf("%w: %s does not exist: give a BTF file of exactly this kernel with --btf FILE, or use a kernel "+
 			"built with CONFIG_DEBUG_INFO_BTF=y", ErrNoBTF, own)
 	}
 	spec, err := btf.LoadKernelSpec()

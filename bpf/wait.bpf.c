@@ -179,7 +179,7 @@ inline_fn __u8 wake_op(__u8 family, __u64 op)
 	return WAKE_MAX;
 }
 
-inline_fn void tell_wake(__u64 id, __u64 now, __u64 start_ns, __u8 op, __u64 address, __s64 ret, bool compat)
+inline_fn void tell_wake(const void *ctx, __u64 id, __u64 now, __u64 start_ns, __u8 op, __u64 address, __s64 ret, bool compat)
 {
 	if (op == WAKE_MAX || ret < 0 || (ret == 0 && op != WAKE_FUTEX_UNLOCK_PI))
 		return;
@@ -270,7 +270,7 @@ int on_sys_exit(args *ctx)
 	__u64 now = bpf_ktime_get_boot_ns();
 	__s64 ret = (__s64)ctx[1];
 	if (family >= FUTEX)
-		tell_wake(id, now, start_ns, wake_op(family, a.a[1]), a.a[0], ret, compat);
+		tell_wake(ctx, id, now, start_ns, wake_op(family, a.a[1]), a.a[0], ret, compat);
 	if (!told)
 		return 0;
 	family = futex_family(family, a.a[1]);

@@ -20,6 +20,16 @@ type waitCall struct {
 	Nr       uint64
 }
 
+type waitEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type waitServerPage struct {
 	_     structs.HostLayout
 	Role  [4096]uint8
@@ -51,6 +61,7 @@ const (
 	waitMapEvents               = "events"
 	waitMapSenders              = "senders"
 	waitMapServers              = "servers"
+	waitMapSlotsOfCpu           = "slots_of_cpu"
 	waitMapSyscalls             = "syscalls"
 	waitMapTargets              = "targets"
 	waitMapTransactions         = "transactions"
@@ -64,6 +75,7 @@ const (
 	waitVarCompatCalls          = "compat_calls"
 	waitVarFollowServers        = "follow_servers"
 	waitVarNativeCalls          = "native_calls"
+	waitVarPerfArray            = "perf_array"
 	waitVarWakeBytes            = "wake_bytes"
 )
 
@@ -125,6 +137,7 @@ type waitMapSpecs struct {
 	Events       *ebpf.MapSpec `ebpf:"events"`
 	Senders      *ebpf.MapSpec `ebpf:"senders"`
 	Servers      *ebpf.MapSpec `ebpf:"servers"`
+	SlotsOfCpu   *ebpf.MapSpec `ebpf:"slots_of_cpu"`
 	Syscalls     *ebpf.MapSpec `ebpf:"syscalls"`
 	Targets      *ebpf.MapSpec `ebpf:"targets"`
 	Transactions *ebpf.MapSpec `ebpf:"transactions"`
@@ -138,6 +151,7 @@ type waitVariableSpecs struct {
 	CompatCalls   *ebpf.VariableSpec `ebpf:"compat_calls"`
 	FollowServers *ebpf.VariableSpec `ebpf:"follow_servers"`
 	NativeCalls   *ebpf.VariableSpec `ebpf:"native_calls"`
+	PerfArray     *ebpf.VariableSpec `ebpf:"perf_array"`
 	WakeBytes     *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
 
@@ -165,6 +179,7 @@ type waitMaps struct {
 	Events       *ebpf.Map `ebpf:"events"`
 	Senders      *ebpf.Map `ebpf:"senders"`
 	Servers      *ebpf.Map `ebpf:"servers"`
+	SlotsOfCpu   *ebpf.Map `ebpf:"slots_of_cpu"`
 	Syscalls     *ebpf.Map `ebpf:"syscalls"`
 	Targets      *ebpf.Map `ebpf:"targets"`
 	Transactions *ebpf.Map `ebpf:"transactions"`
@@ -177,6 +192,7 @@ func (m *waitMaps) Close() error {
 		m.Events,
 		m.Senders,
 		m.Servers,
+		m.SlotsOfCpu,
 		m.Syscalls,
 		m.Targets,
 		m.Transactions,
@@ -191,6 +207,7 @@ type waitVariables struct {
 	CompatCalls   *ebpf.Variable `ebpf:"compat_calls"`
 	FollowServers *ebpf.Variable `ebpf:"follow_servers"`
 	NativeCalls   *ebpf.Variable `ebpf:"native_calls"`
+	PerfArray     *ebpf.Variable `ebpf:"perf_array"`
 	WakeBytes     *ebpf.Variable `ebpf:"wake_bytes"`
 }
 

@@ -20,6 +20,16 @@ type waitRawCall struct {
 	Nr       uint64
 }
 
+type waitRawEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type waitRawServerPage struct {
 	_     structs.HostLayout
 	Role  [4096]uint8
@@ -51,6 +61,7 @@ const (
 	waitRawMapEvents               = "events"
 	waitRawMapSenders              = "senders"
 	waitRawMapServers              = "servers"
+	waitRawMapSlotsOfCpu           = "slots_of_cpu"
 	waitRawMapSyscalls             = "syscalls"
 	waitRawMapTargets              = "targets"
 	waitRawMapTransactions         = "transactions"
@@ -64,6 +75,7 @@ const (
 	waitRawVarCompatCalls          = "compat_calls"
 	waitRawVarFollowServers        = "follow_servers"
 	waitRawVarNativeCalls          = "native_calls"
+	waitRawVarPerfArray            = "perf_array"
 	waitRawVarWakeBytes            = "wake_bytes"
 )
 
@@ -125,6 +137,7 @@ type waitRawMapSpecs struct {
 	Events       *ebpf.MapSpec `ebpf:"events"`
 	Senders      *ebpf.MapSpec `ebpf:"senders"`
 	Servers      *ebpf.MapSpec `ebpf:"servers"`
+	SlotsOfCpu   *ebpf.MapSpec `ebpf:"slots_of_cpu"`
 	Syscalls     *ebpf.MapSpec `ebpf:"syscalls"`
 	Targets      *ebpf.MapSpec `ebpf:"targets"`
 	Transactions *ebpf.MapSpec `ebpf:"transactions"`
@@ -138,6 +151,7 @@ type waitRawVariableSpecs struct {
 	CompatCalls   *ebpf.VariableSpec `ebpf:"compat_calls"`
 	FollowServers *ebpf.VariableSpec `ebpf:"follow_servers"`
 	NativeCalls   *ebpf.VariableSpec `ebpf:"native_calls"`
+	PerfArray     *ebpf.VariableSpec `ebpf:"perf_array"`
 	WakeBytes     *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
 
@@ -165,6 +179,7 @@ type waitRawMaps struct {
 	Events       *ebpf.Map `ebpf:"events"`
 	Senders      *ebpf.Map `ebpf:"senders"`
 	Servers      *ebpf.Map `ebpf:"servers"`
+	SlotsOfCpu   *ebpf.Map `ebpf:"slots_of_cpu"`
 	Syscalls     *ebpf.Map `ebpf:"syscalls"`
 	Targets      *ebpf.Map `ebpf:"targets"`
 	Transactions *ebpf.Map `ebpf:"transactions"`
@@ -177,6 +192,7 @@ func (m *waitRawMaps) Close() error {
 		m.Events,
 		m.Senders,
 		m.Servers,
+		m.SlotsOfCpu,
 		m.Syscalls,
 		m.Targets,
 		m.Transactions,
@@ -191,6 +207,7 @@ type waitRawVariables struct {
 	CompatCalls   *ebpf.Variable `ebpf:"compat_calls"`
 	FollowServers *ebpf.Variable `ebpf:"follow_servers"`
 	NativeCalls   *ebpf.Variable `ebpf:"native_calls"`
+	PerfArray     *ebpf.Variable `ebpf:"perf_array"`
 	WakeBytes     *ebpf.Variable `ebpf:"wake_bytes"`
 }
 

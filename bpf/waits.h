@@ -88,18 +88,18 @@ inline_fn void wait_begins(struct task_struct *p, __u32 tgid, __u32 state, __u64
 }
 
 /* Measures a sleep, of any kind. */
-inline_fn void slept(struct watched *w, enum wait wait, __u32 tgid, __u32 tid, __u64 ns, __u64 now)
+inline_fn void slept(const void *ctx, struct watched *w, enum wait wait, __u32 tgid, __u32 tid, __u64 ns, __u64 now)
 {
 	if (wait == BLOCKED) {
 		measure(w, MEASURE_BLOCKED, ns);
-		check(w, LIMIT_BLOCKED, tgid, tid, ns, now);
+		check(ctx, w, LIMIT_BLOCKED, tgid, tid, ns, now);
 	} else {
 		measure(w, MEASURE_SLEEPING, ns);
-		check(w, LIMIT_SLEEPING, tgid, tid, ns, now);
+		check(ctx, w, LIMIT_SLEEPING, tgid, tid, ns, now);
 	}
 }
 
-inline_fn void thread_woken(struct task_struct *p, __u32 tgid, __u64 now)
+inline_fn void thread_woken(const void *ctx, struct task_struct *p, __u32 tgid, __u64 now)
 {
 	__u32 tid = FIELD(p, pid);
 	struct watched *w = watched_process(tgid);
@@ -119,12 +119,12 @@ inline_fn void thread_woken(struct task_struct *p, __u32 tgid, __u64 now)
 	if (wait != RUNNABLE && since >= w->added_ns) {
 		if (now < since)
 			now = since;
-		slept(w, wait, tgid, tid, now - since, now);
+		slept(ctx, w, wait, tgid, tid, now - since, now);
 	}
 	set_wait(t, p, RUNNABLE, now);
 }
 
-inline_fn void wait_ends(struct task_struct *p, __u32 tgid, __u64 now)
+inline_fn void wait_ends(const void *ctx, struct task_struct *p, __u32 tgid, __u64 now)
 {
 	__u32 tid = FIELD(p, pid);
 	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
@@ -139,22 +139,22 @@ inline_fn void wait_ends(struct task_struct *p, __u32 tgid, __u64 now)
 		return;
 	if (wait == SLEEPING || wait == BLOCKED) {
 		if (!early || early + EARLY_NS < since) {
-			slept(w, wait, tgid, tid, now - since, now);
+			slept(ctx, w, wait, tgid, tid, now - since, now);
 			return;
 		}
-		slept(w, wait, tgid, tid, 0, now);
+		slept(ctx, w, wait, tgid, tid, 0, now);
 	}
 	measure(w, MEASURE_RUN_QUEUE, now - since);
 	if (wait == PREEMPTED)
 		measure(w, MEASURE_PREEMPTED, now - since);
-	check(w, LIMIT_RUN_QUEUE, tgid, tid, now - since, now);
+	check(ctx, w, LIMIT_RUN_QUEUE, tgid, tid, now - since, now);
 }
 
 #else
 
 inline_fn void wait_begins(struct task_struct *p, __u32 tgid, __u32 state, __u64 now) {}
-inline_fn void wait_ends(struct task_struct *p, __u32 tgid, __u64 now) {}
-inline_fn void thread_woken(struct task_struct *p, __u32 tgid, __u64 now) {}
+inline_fn void wait_ends(const void *ctx, struct task_struct *p, __u32 tgid, __u64 now) {}
+inline_fn void thread_woken(const void *ctx, struct task_struct *p, __u32 tgid, __u64 now) {}
 
 #endif
 

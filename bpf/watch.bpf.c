@@ -121,7 +121,7 @@ inline_fn void know(__u32 tgid)
 }
 
 /* The reader is woken at once: a process that comes should be traced from its beginning. */
-inline_fn void announce(struct task_struct *p, __u8 what, bool match, const struct comm *name)
+inline_fn void announce(const void *ctx, struct task_struct *p, __u8 what, bool match, const struct comm *name)
 {
 	struct announce_event *e = reserve(sizeof(*e), COUNT_RING_FULL_ANNOUNCE);
 	if (!e)
@@ -135,7 +135,7 @@ inline_fn void announce(struct task_struct *p, __u8 what, bool match, const stru
 	e->signal = what == ANNOUNCE_EXIT ? FIELD(p, exit_code) & 0x7f : 0;
 	e->pad[0] = e->pad[1] = 0;
 	e->comm = *name;
-	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	submit_urgent(e);
 }
 
 inline_fn void adopt_process(__u32 tgid)
@@ -163,7 +163,7 @@ int on_fork_announce(args *ctx)
 	if (!match && !is_announced(parent_tgid))
 		return 0;
 	know(tgid);
-	announce(child, ANNOUNCE_FORK, match, &name);
+	announce(ctx, child, ANNOUNCE_FORK, match, &name);
 	return 0;
 }
 
@@ -193,7 +193,7 @@ int on_exec_announce(args *ctx)
 		know(tgid);
 		adopt_process(tgid);
 	}
-	announce(p, ANNOUNCE_EXEC, match, &name);
+	announce(ctx, p, ANNOUNCE_EXEC, match, &name);
 	__u8 *state = target_state(tgid);
 	if (!match && (!state || *state == NOT_TARGET))
 		bpf_map_delete_elem(&announced, &tgid);
@@ -218,7 +218,7 @@ int on_rename_announce(args *ctx)
 	know(tgid);
 	if (match)
 		adopt_process(tgid);
-	announce(task, ANNOUNCE_RENAME, match, &name);
+	announce(ctx, task, ANNOUNCE_RENAME, match, &name);
 	return 0;
 }
 
@@ -236,7 +236,7 @@ int on_exit_announce(args *ctx)
 	bpf_map_update_elem(&announced, &tgid, &ended, BPF_ANY); /* there is room: one was just deleted */
 	struct comm name;
 	copy_comm(&name, p);
-	announce(p, ANNOUNCE_EXIT, matches(p, &name), &name);
+	announce(ctx, p, ANNOUNCE_EXIT, matches(p, &name), &name);
 	return 0;
 }
 

@@ -130,7 +130,7 @@ inline_fn void measure(struct watched *w, __u32 what, __u64 ns)
 }
 
 /* Tells user space at once if value is above the limit, unless it was told less than the cooldown ago. */
-inline_fn void check(struct watched *w, enum limit what, __u32 tgid, __u32 tid, __u64 value, __u64 now)
+inline_fn void check(const void *ctx, struct watched *w, enum limit what, __u32 tgid, __u32 tid, __u64 value, __u64 now)
 {
 	__u64 limit = w->limit[what];
 	if (!limit || value <= limit)
@@ -152,7 +152,7 @@ inline_fn void check(struct watched *w, enum limit what, __u32 tgid, __u32 tid, 
 	e->tgid = tgid;
 	e->what = what;
 	e->pad[0] = e->pad[1] = e->pad[2] = 0;
-	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	submit_urgent(e);
 }
 
 #endif

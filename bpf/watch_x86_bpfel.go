@@ -13,6 +13,16 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type watchEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type watchMatch struct {
 	_       structs.HostLayout
 	Names   uint32
@@ -48,6 +58,7 @@ const (
 	watchMapEvents            = "events"
 	watchMapMatch             = "match"
 	watchMapProcesses         = "processes"
+	watchMapSlotsOfCpu        = "slots_of_cpu"
 	watchMapTargets           = "targets"
 	watchProgOnExecAnnounce   = "on_exec_announce"
 	watchProgOnExitAnnounce   = "on_exit_announce"
@@ -55,6 +66,7 @@ const (
 	watchProgOnFreeAnnounced  = "on_free_announced"
 	watchProgOnRenameAnnounce = "on_rename_announce"
 	watchVarAdopt             = "adopt"
+	watchVarPerfArray         = "perf_array"
 	watchVarWakeBytes         = "wake_bytes"
 )
 
@@ -111,12 +123,13 @@ type watchProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type watchMapSpecs struct {
-	Announced *ebpf.MapSpec `ebpf:"announced"`
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Events    *ebpf.MapSpec `ebpf:"events"`
-	Match     *ebpf.MapSpec `ebpf:"match"`
-	Processes *ebpf.MapSpec `ebpf:"processes"`
-	Targets   *ebpf.MapSpec `ebpf:"targets"`
+	Announced  *ebpf.MapSpec `ebpf:"announced"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	Match      *ebpf.MapSpec `ebpf:"match"`
+	Processes  *ebpf.MapSpec `ebpf:"processes"`
+	SlotsOfCpu *ebpf.MapSpec `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.MapSpec `ebpf:"targets"`
 }
 
 // watchVariableSpecs contains global variables before they are loaded into the kernel.
@@ -124,6 +137,7 @@ type watchMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type watchVariableSpecs struct {
 	Adopt     *ebpf.VariableSpec `ebpf:"adopt"`
+	PerfArray *ebpf.VariableSpec `ebpf:"perf_array"`
 	WakeBytes *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
 
@@ -147,12 +161,13 @@ func (o *watchObjects) Close() error {
 //
 // It can be passed to loadWatchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type watchMaps struct {
-	Announced *ebpf.Map `ebpf:"announced"`
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Events    *ebpf.Map `ebpf:"events"`
-	Match     *ebpf.Map `ebpf:"match"`
-	Processes *ebpf.Map `ebpf:"processes"`
-	Targets   *ebpf.Map `ebpf:"targets"`
+	Announced  *ebpf.Map `ebpf:"announced"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Events     *ebpf.Map `ebpf:"events"`
+	Match      *ebpf.Map `ebpf:"match"`
+	Processes  *ebpf.Map `ebpf:"processes"`
+	SlotsOfCpu *ebpf.Map `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.Map `ebpf:"targets"`
 }
 
 func (m *watchMaps) Close() error {
@@ -162,6 +177,7 @@ func (m *watchMaps) Close() error {
 		m.Events,
 		m.Match,
 		m.Processes,
+		m.SlotsOfCpu,
 		m.Targets,
 	)
 }
@@ -171,6 +187,7 @@ func (m *watchMaps) Close() error {
 // It can be passed to loadWatchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type watchVariables struct {
 	Adopt     *ebpf.Variable `ebpf:"adopt"`
+	PerfArray *ebpf.Variable `ebpf:"perf_array"`
 	WakeBytes *ebpf.Variable `ebpf:"wake_bytes"`
 }
 

@@ -13,6 +13,16 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type watchRawEventSlots struct {
+	_     structs.HostLayout
+	Taken uint64
+	Slot  [4]struct {
+		_       structs.HostLayout
+		Counter uint64
+		Data    [32]uint64
+	}
+}
+
 type watchRawMatch struct {
 	_       structs.HostLayout
 	Names   uint32
@@ -48,6 +58,7 @@ const (
 	watchRawMapEvents            = "events"
 	watchRawMapMatch             = "match"
 	watchRawMapProcesses         = "processes"
+	watchRawMapSlotsOfCpu        = "slots_of_cpu"
 	watchRawMapTargets           = "targets"
 	watchRawProgOnExecAnnounce   = "on_exec_announce"
 	watchRawProgOnExitAnnounce   = "on_exit_announce"
@@ -55,6 +66,7 @@ const (
 	watchRawProgOnFreeAnnounced  = "on_free_announced"
 	watchRawProgOnRenameAnnounce = "on_rename_announce"
 	watchRawVarAdopt             = "adopt"
+	watchRawVarPerfArray         = "perf_array"
 	watchRawVarWakeBytes         = "wake_bytes"
 )
 
@@ -111,12 +123,13 @@ type watchRawProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type watchRawMapSpecs struct {
-	Announced *ebpf.MapSpec `ebpf:"announced"`
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Events    *ebpf.MapSpec `ebpf:"events"`
-	Match     *ebpf.MapSpec `ebpf:"match"`
-	Processes *ebpf.MapSpec `ebpf:"processes"`
-	Targets   *ebpf.MapSpec `ebpf:"targets"`
+	Announced  *ebpf.MapSpec `ebpf:"announced"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Events     *ebpf.MapSpec `ebpf:"events"`
+	Match      *ebpf.MapSpec `ebpf:"match"`
+	Processes  *ebpf.MapSpec `ebpf:"processes"`
+	SlotsOfCpu *ebpf.MapSpec `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.MapSpec `ebpf:"targets"`
 }
 
 // watchRawVariableSpecs contains global variables before they are loaded into the kernel.
@@ -124,6 +137,7 @@ type watchRawMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type watchRawVariableSpecs struct {
 	Adopt     *ebpf.VariableSpec `ebpf:"adopt"`
+	PerfArray *ebpf.VariableSpec `ebpf:"perf_array"`
 	WakeBytes *ebpf.VariableSpec `ebpf:"wake_bytes"`
 }
 
@@ -147,12 +161,13 @@ func (o *watchRawObjects) Close() error {
 //
 // It can be passed to loadWatchRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type watchRawMaps struct {
-	Announced *ebpf.Map `ebpf:"announced"`
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Events    *ebpf.Map `ebpf:"events"`
-	Match     *ebpf.Map `ebpf:"match"`
-	Processes *ebpf.Map `ebpf:"processes"`
-	Targets   *ebpf.Map `ebpf:"targets"`
+	Announced  *ebpf.Map `ebpf:"announced"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	Events     *ebpf.Map `ebpf:"events"`
+	Match      *ebpf.Map `ebpf:"match"`
+	Processes  *ebpf.Map `ebpf:"processes"`
+	SlotsOfCpu *ebpf.Map `ebpf:"slots_of_cpu"`
+	Targets    *ebpf.Map `ebpf:"targets"`
 }
 
 func (m *watchRawMaps) Close() error {
@@ -162,6 +177,7 @@ func (m *watchRawMaps) Close() error {
 		m.Events,
 		m.Match,
 		m.Processes,
+		m.SlotsOfCpu,
 		m.Targets,
 	)
 }
@@ -171,6 +187,7 @@ func (m *watchRawMaps) Close() error {
 // It can be passed to loadWatchRawObjects or ebpf.CollectionSpec.LoadAndAssign.
 type watchRawVariables struct {
 	Adopt     *ebpf.Variable `ebpf:"adopt"`
+	PerfArray *ebpf.Variable `ebpf:"perf_array"`
 	WakeBytes *ebpf.Variable `ebpf:"wake_bytes"`
 }
 

@@ -318,6 +318,9 @@ func (r *recording) end() error {
 	var kerr error
 	if r.kernel != nil {
 		r.hooks = r.kernel.rec.Missing()
+		for _, s := range r.kernel.rec.Fallbacks() {
+			r.note(s)
+		}
 		var lost map[string]uint64
 		lost, _, kerr = r.kernel.finish()
 		r.res.KernelEvents = r.kernel.events
