@@ -159,7 +159,7 @@ func chooseUnits(names []string, watch *WatchOptions) ([]unit, error) {
 		}
 		if !slices.ContainsFunc(units, func(u unit) bool { return u.name == name }) {
 			u := optionalUnits[i]
-			if watch.measures() {
+			if watch.measures() && u.watchBTF != nil {
 				u.loadBTF, u.loadRaw = u.watchBTF, u.watchRaw
 			}
 			units = append(units, u)

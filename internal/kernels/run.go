@@ -52,7 +52,7 @@ func inGuest(ctx context.Context, guest, kernel, dir string, quick bool, log io.
 			strings.Join(r.env, " "), binaryOf(r.pkg), pattern(tests))
 	}
 	// Through the serial port, which is slow: packed.
-	fmt.Fprintf(&script, "echo '%s'\ntar -c -C /tmp/perfetto . | gzip | base64\necho '%s'\n", markFiles, markEnd)
+	fmt.Fprintf(&script, "echo '%s'\ntar -c -C /tmp/perfetto . | gzip | uuencode -m files\necho '%s'\n", markFiles, markEnd)
 	if err := os.WriteFile(filepath.Join(dir, "run"), []byte(script.String()), 0o600); err != nil {
 		return "", err
 	}
@@ -71,11 +71,13 @@ func inGuest(ctx context.Context, guest, kernel, dir string, quick bool, log io.
 	return text, unpack(files, filepath.Join(dir, "perfetto"))
 }
 
-// unpack takes a tar file out of its wrapping.
+// unpack takes a packed tar file out of what uuencode made of it: some of the kernels' busybox have no base64.
 func unpack(text, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	_, text, _ = strings.Cut(text, "\n") // begin-base64
+	text, _, _ = strings.Cut(text, "====")
 	packed, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(text, "\n", ""))
 	if err != nil {
 		return fmt.Errorf("the guest's files: %w", err)
