@@ -27,17 +27,17 @@ func newExport(st streams) *cobra.Command {
 	o := exportOptions{streams: st}
 	c := &cobra.Command{
 		Use:   "export [options] FILE",
-		Short: "Convert a trace file: for Perfetto, pprof, or to a picture",
+		Short: "Convert a trace file: for Perfetto, for pprof, or to a picture",
 		Long: `Convert a trace file: to Perfetto's format, which ui.perfetto.dev opens, or to
 a picture in SVG: each thread's states and methods, and the devices' requests.
 
-A trace with samples can be converted to folded stacks, from which
-flamegraph.pl and others draw flame graphs, and to a profile for pprof. Each
-sample's stack holds methods, native frames and kernel frames.`,
+A trace with samples can be converted to a flame graph, to folded stacks for
+other tools that draw those, and to a profile for pprof. Each sample's stack
+holds methods, native frames and kernel frames.`,
 		Example: `  braid export app.braid -o app.pftrace     open it in ui.perfetto.dev
   braid export --format svg app.braid       a picture, app.svg
+  braid export --format flame app.braid     a flame graph, app.flame.svg
   braid export --format pprof app.braid     go tool pprof -http : app.pb.gz
-  braid export --format folded app.braid -o - | flamegraph.pl --color=java
   braid export app.braid -o -               to stdout`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,9 +45,9 @@ sample's stack holds methods, native frames and kernel frames.`,
 			suffix := suffixes[o.format]
 			switch {
 			case suffix == "":
-				return usageError("--format %s: want perfetto, svg, folded or pprof", o.format)
-			case o.format != "svg" && cmd.Flags().Changed("width"):
-				return usageError("--width is for --format svg")
+				return usageError("--format %s: want perfetto, svg, flame, folded or pprof", o.format)
+			case o.format != "svg" && o.format != "flame" && cmd.Flags().Changed("width"):
+				return usageError("--width is for --format svg and flame")
 			case o.width < export.MinSVGWidth || o.width > export.MaxSVGWidth:
 				return usageError("--width %d: want %d to %d", o.width, export.MinSVGWidth, export.MaxSVGWidth)
 			}
@@ -57,14 +57,14 @@ sample's stack holds methods, native frames and kernel frames.`,
 			return runExport(o)
 		},
 	}
-	c.Flags().StringVar(&o.format, "format", "perfetto", "what to write: perfetto, svg, folded or pprof")
+	c.Flags().StringVar(&o.format, "format", "perfetto", "what to write: perfetto, svg, flame, folded or pprof")
 	c.Flags().StringVarP(&o.output, "output", "o", "", "file to write, - for stdout (default: FILE with the format's suffix)")
-	c.Flags().IntVar(&o.width, "width", export.DefaultSVGWidth, "width of an svg picture in pixels")
+	c.Flags().IntVar(&o.width, "width", export.DefaultSVGWidth, "width of a picture in pixels")
 	return c
 }
 
 // suffixes are the formats, and what their files end in.
-var suffixes = map[string]string{"perfetto": ".pftrace", "svg": ".svg", "folded": ".folded", "pprof": ".pb.gz"}
+var suffixes = map[string]string{"perfetto": ".pftrace", "svg": ".svg", "folded": ".folded", "pprof": ".pb.gz", "flame": ".flame.svg"}
 
 func runExport(o exportOptions) error {
 	write := export.Perfetto
@@ -72,6 +72,10 @@ func runExport(o exportOptions) error {
 	case "svg":
 		write = func(w io.Writer, tr *timeline.Trace) (export.Counts, error) {
 			return export.SVG(w, tr, export.SVGOptions{Width: o.width})
+		}
+	case "flame":
+		write = func(w io.Writer, tr *timeline.Trace) (export.Counts, error) {
+			return export.Flame(w, tr, export.SVGOptions{Width: o.width})
 		}
 	case "folded":
 		write = export.Folded
@@ -107,7 +111,7 @@ func exported(format string, c *export.Counts) string {
 		samples += fmt.Sprintf(" (%d with a stack that is cut)", c.Cut)
 	}
 	switch format {
-	case "folded", "pprof":
+	case "flame", "folded", "pprof":
 		return samples
 	}
 	unwound := ""
