@@ -36,7 +36,7 @@ type compareOptions struct {
 	arms, workloads, cpus  []string
 	margin, seconds, width float64
 	seed                   uint64
-	command                []string
+	command, functions     []string
 }
 
 func newCompare(st streams) *cobra.Command {
@@ -57,6 +57,7 @@ meanwhile.`,
   braid compare --json study.json --html study.html
   braid compare --arms stub-on,clock --workload listing
   braid compare -- ./app --work
+  braid compare --functions 'parse_*,libz:*' -- ./app --work
   braid compare show study.json --html study.html
   braid compare diff phone.json server.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -79,6 +80,7 @@ meanwhile.`,
 	f.StringVar(&o.html, "html", "", "write a page with tables and figures to this file")
 	f.StringSliceVar(&o.arms, "arms", nil, "compare only these (names as in --list)")
 	f.StringSliceVar(&o.workloads, "workload", nil, "run only these: "+strings.Join(loadNames(), ", "))
+	f.StringSliceVar(&o.functions, "functions", nil, "put probes on these functions of the command: [FILE:]GLOB,...")
 	f.StringSliceVar(&o.cpus, "cpus", nil, "measure on these processors: numbers, or kinds like big and little; default is one of each kind")
 	f.Float64Var(&o.margin, "margin", 3, "how much slower is still as good, in percent")
 	f.Float64Var(&o.seconds, "seconds", 0, "limit of the study (default 540, with --quick 50)")
@@ -102,7 +104,7 @@ func (o *compareOptions) loads() ([]study.Load, error) {
 		if len(o.workloads) > 0 {
 			return nil, usageError("--workload names braid's own programs: it does not go with a command")
 		}
-		return []study.Load{study.CommandLoad(o.command)}, nil
+		return []study.Load{study.CommandLoad(o.command, o.functions)}, nil
 	}
 	if len(o.workloads) == 0 {
 		return study.Loads(o.quick), nil
@@ -214,6 +216,8 @@ func (o *compareOptions) check() error {
 		return usageError("--margin is a percentage between 0 and 100")
 	case o.width <= 0 || o.width >= 100:
 		return usageError("--width is a percentage between 0 and 100")
+	case len(o.functions) > 0 && len(o.command) == 0:
+		return usageError("--functions names functions of a command: put one behind --")
 	case o.seconds < 0:
 		return usageError("--seconds is a time from now on")
 	}
@@ -266,7 +270,7 @@ func runCompare(o compareOptions) error {
 	}
 	defer undo()
 	so := study.Options{Arms: arms, Loads: loads, Clusters: clusters, Machine: m, Env: env, Watch: machine.Local(runtime.GOARCH, 0).Watch(), Syscall: machine.SyscallNS,
-		Version: versionString(), Quick: o.quick, Seconds: o.seconds, Margin: o.margin / 100, Width: o.width / 100, Seed: o.seed, Command: o.command}
+		Version: versionString(), Quick: o.quick, Seconds: o.seconds, Margin: o.margin / 100, Width: o.width / 100, Seed: o.seed, Command: o.command, Functions: o.functions}
 	if so.Seconds == 0 {
 		so.Seconds = map[bool]float64{false: 540, true: 50}[o.quick]
 	}

@@ -38,6 +38,8 @@ type Work struct {
 	CPU      int    // to pin the measured thread to
 	Aligns   []int
 	Command  []string // the program and its arguments, for workload.Command
+	// Functions are those of Command that probes are put on, as patterns: [FILE:]GLOB.
+	Functions []string
 }
 
 // Session is an arm at work on a workload. It is used by one goroutine.

@@ -122,6 +122,9 @@ func load(name string, ringBytes uint64) (*Tracer, error) {
 // Attach puts probes on sites of the file at path, in one process. Those that are there already stay. If it fails, it leaves
 // none of its own behind.
 func (t *Tracer) Attach(pid int, path string, sites []Site) error {
+	if pid <= everyone {
+		return fmt.Errorf("put probes (%s): %d is no process", t.options.Kind, pid)
+	}
 	before := len(t.links)
 	if err := t.attach(pid, path, sites); err != nil {
 		return errors.Join(fmt.Errorf("put probes (%s) into process %d: %w", t.options.Kind, pid, err), t.detach(before))
@@ -129,12 +132,21 @@ func (t *Tracer) Attach(pid int, path string, sites []Site) error {
 	return nil
 }
 
+// AttachFile is Attach for all processes that run the file, now and later.
+func (t *Tracer) AttachFile(path string, sites []Site) error {
+	before := len(t.links)
+	if err := t.attach(everyone, path, sites); err != nil {
+		return errors.Join(fmt.Errorf("put probes (%s) into %s: %w", t.options.Kind, path, err), t.detach(before))
+	}
+	return nil
+}
+
+// everyone is what the kernel takes for all processes.
+const everyone = 0
+
 func (t *Tracer) attach(pid int, path string, sites []Site) error {
 	if len(sites) == 0 {
 		return errors.New("there is no place for any")
-	}
-	if pid <= 0 {
-		return fmt.Errorf("%d is no process", pid) // the kernel would take 0 for all of them
 	}
 	if t.known == nil {
 		t.known = map[uint64]bool{}
@@ -226,8 +238,13 @@ func (t *Tracer) detach(from int) error {
 	t.links = t.links[:from]
 	errs := make([]error, len(links))
 	var wait sync.WaitGroup
+	turns := make(chan struct{}, 64) // each takes a thread while it waits
 	for i, l := range links {
-		wait.Go(func() { errs[i] = l.Close() })
+		turns <- struct{}{}
+		wait.Go(func() {
+			errs[i] = l.Close()
+			<-turns
+		})
 	}
 	wait.Wait()
 	return errors.Join(errs...)

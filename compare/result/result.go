@@ -66,13 +66,14 @@ type Method struct {
 	Margin      float64  `json:"margin"`     // of non-inferiority, as a share: 0.03
 	Confidence  float64  `json:"confidence"` // of intervals: 0.95
 	StableShare float64  `json:"stable_share"`
-	Aligns      []int    `json:"aligns"`            // bytes by which the measured functions' starts were moved
-	Command     []string `json:"command,omitempty"` // the user's own program
-	Width       float64  `json:"width"`             // half an interval's width at which a figure is good enough, as a share of the figure
-	SampleNS    int64    `json:"sample_ns"`         // how long a sample should take: calls were calibrated to that
-	Launches    int      `json:"launches"`          // how often programs were started, over all workloads and clusters
-	WarmUps     int      `json:"warm_ups"`          // measurements that were only made to warm up
-	Unsteady    int      `json:"unsteady"`          // warm-ups that were given up before times were stable
+	Aligns      []int    `json:"aligns"`              // bytes by which the measured functions' starts were moved
+	Command     []string `json:"command,omitempty"`   // the user's own program
+	Functions   []string `json:"functions,omitempty"` // of it that probes were put on, as patterns
+	Width       float64  `json:"width"`               // half an interval's width at which a figure is good enough, as a share of the figure
+	SampleNS    int64    `json:"sample_ns"`           // how long a sample should take: calls were calibrated to that
+	Launches    int      `json:"launches"`            // how often programs were started, over all workloads and clusters
+	WarmUps     int      `json:"warm_ups"`            // measurements that were only made to warm up
+	Unsteady    int      `json:"unsteady"`            // warm-ups that were given up before times were stable
 }
 
 // Arm is a way to trace, or not to.

@@ -21,7 +21,7 @@ func (c *conductor) finish(ctx context.Context) *result.Study {
 		Series: []result.Series{}, Discards: []result.Discard{}}
 	s.Machine.Root = c.Env != nil && c.Env.Root
 	s.Method = result.Method{Seed: c.Seed, Quick: c.Quick, Seconds: c.Seconds, Margin: c.Margin, Confidence: c.Confidence,
-		StableShare: c.StableShare, Command: c.Command, Width: c.Width, Launches: c.launches, WarmUps: c.warmUps, Unsteady: c.unsteady}
+		StableShare: c.StableShare, Command: c.Command, Functions: c.Functions, Width: c.Width, Launches: c.launches, WarmUps: c.warmUps, Unsteady: c.unsteady}
 	if len(c.Loads) > 0 {
 		s.Method.Aligns, s.Method.SampleNS = c.Loads[0].Aligns, c.Loads[0].Sample.Nanoseconds()
 	}

@@ -36,7 +36,8 @@ func (c *conductor) launch(ctx context.Context, b *block) (err error) {
 			return err
 		}
 		c.progress(b, "starting "+m.arm.Name)
-		s, err := m.arm.Open(ctx, c.Env, arm.Work{Workload: b.load.Name, CPU: b.cluster.PinnedTo, Aligns: b.load.Aligns, Command: b.load.Command})
+		s, err := m.arm.Open(ctx, c.Env, arm.Work{Workload: b.load.Name, CPU: b.cluster.PinnedTo, Aligns: b.load.Aligns, Command: b.load.Command,
+			Functions: b.load.Functions})
 		if err != nil {
 			c.cannot(ctx, m, err)
 			continue
@@ -116,11 +117,15 @@ func (c *conductor) round(ctx context.Context, b *block, running []*runner, roun
 
 // allowance is how long a launch may go on beginning new parameters, so that there is time for enough launches.
 func (c *conductor) allowance(b *block) time.Duration {
-	weights := 0.0
-	for _, o := range c.blocks {
-		weights += o.load.Weight
+	return time.Duration(c.Seconds * b.load.Weight / c.weights() / float64(c.MinLaunches+1) * float64(time.Second))
+}
+
+// weights are those of all blocks together.
+func (c *conductor) weights() (sum float64) {
+	for _, b := range c.blocks {
+		sum += b.load.Weight
 	}
-	return time.Duration(c.Seconds * b.load.Weight / weights / float64(c.MinLaunches+1) * float64(time.Second))
+	return sum
 }
 
 // measure runs one measurement and checks its events. ok is false if the arm failed, or the context ended.

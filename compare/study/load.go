@@ -20,6 +20,7 @@ type Load struct {
 	Rounds     int           // in a launch
 	Weight     float64       // of its share of the time
 	Command    []string      // of workload.Command
+	Functions  []string      // of Command, for probes; none: no probes
 	// SameCalls says that what a call does depends on how many there were (memory that was touched), so that arms are measured
 	// with the same number as the baseline, unless that takes very long.
 	SameCalls bool
@@ -41,6 +42,9 @@ func (l *Load) Has(a *arm.Arm) bool {
 	}
 	if a.Workloads == nil {
 		return l.Name != workload.Command || a.Name == estimate.Baseline || a.Name == estimate.Again
+	}
+	if l.Name == workload.Command && a.Group == result.GroupProbe && len(l.Functions) == 0 {
+		return false
 	}
 	return slices.Contains(a.Workloads, l.Name)
 }
@@ -73,7 +77,7 @@ func Loads(quick bool) []Load {
 	}
 }
 
-// CommandLoad is the user's own program, measured from its start to its end.
-func CommandLoad(command []string) Load {
-	return Load{Name: workload.Command, Parameters: []int64{0}, Aligns: []int{0}, Rounds: 1, Weight: 1, Command: command}
+// CommandLoad is the user's own program, measured from its start to its end, with probes on those of its functions that match.
+func CommandLoad(command, functions []string) Load {
+	return Load{Name: workload.Command, Parameters: []int64{0}, Aligns: []int{0}, Rounds: 1, Weight: 1, Command: command, Functions: functions}
 }

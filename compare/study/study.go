@@ -53,6 +53,7 @@ type Options struct {
 	MaxLaunches int     // default: no limit
 	Seed        uint64
 	Command     []string
+	Functions   []string // of Command, as Load's
 
 	Now      func() time.Time // default time.Now
 	Progress func(Progress)   // called between measurements, from Run's goroutine; default: not at all

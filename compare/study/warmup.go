@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -31,6 +32,11 @@ func (c *conductor) warmUp(ctx context.Context, b *block, r *runner) error {
 			c.calibrate(ctx, b, r, n)
 		}
 	}
+	if took, most := r.fastest, c.affordable(b); b.load.whole() && r.dear() && !r.out && took > most {
+		c.cannot(ctx, r.member, &arm.Unavailable{Why: fmt.Sprintf("a run takes %.0f s with it, too long for this study", took.Seconds()),
+			Next: "give the study more time (--seconds), or take only this workload and few arms"})
+		return nil
+	}
 	defer r.settle()
 	if b.load.whole() || r.cells[0].series.Failure != "" {
 		return nil
@@ -59,6 +65,12 @@ func (c *conductor) warmUp(ctx context.Context, b *block, r *runner) error {
 		}
 	}
 	return nil
+}
+
+// affordable is how long a measurement of a dear arm may take: it needs some launches, and gets no more than half of the time of its
+// block.
+func (c *conductor) affordable(b *block) time.Duration {
+	return time.Duration(c.Seconds * b.load.Weight / c.weights() / 2 / stats.MinUnits * float64(time.Second))
 }
 
 // steady says whether the median of the last measurements is that of those before them.

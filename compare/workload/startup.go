@@ -8,6 +8,18 @@ import (
 	"strings"
 )
 
+// StartupFunctions returns the names of all functions of the start-up program, without those of the C library.
+func (s *Set) StartupFunctions() ([]string, error) {
+	_, names, err := s.startup(Plain)
+	return names, err
+}
+
+// StartupCalls returns how many calls of them a run makes.
+func (s *Set) StartupCalls() (int64, error) {
+	n, _, err := s.startup(Plain)
+	return n, err
+}
+
 // startup reads how many calls of its functions a run of Lua makes in a variant, and the functions' names. The numbers were
 // counted when the programs were built, by a counter in each function.
 func (s *Set) startup(v Variant) (int64, []string, error) {

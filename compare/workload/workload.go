@@ -70,8 +70,11 @@ type Start struct {
 	Wrap []string
 	// Path is another executable than the embedded one, built from Source; for Startup another Lua.
 	Path string
-	// Command is what Command measures, from its start to its end.
+	// Command is what Command measures, from its start to its end. It runs in this process's working directory.
 	Command []string
+	// Instead puts files into others' places, by absolute paths, for the process and what it starts alone. Only root can. Nobody else
+	// runs those files, so nobody else meets what is put into them.
+	Instead map[string]string
 }
 
 // Aligns are the alignments that the embedded programs have: bytes from the start of a cache line to a traced function.
