@@ -139,6 +139,24 @@ func TestCompareCommand(t *testing.T) {
 	}
 	checkArm(t, s, estimate.Baseline, "command", false)
 	checkArm(t, s, "stub-on", "command", true)
+	// leaves calls leaf; the probes agree with the stubs of both.
+	s, o, _ = compare(t, "--arms", "pair-count-all", "--functions", "lea*", "--seconds", "8", "--width", "90", "--", programs["target"], "count", "1009")
+	if o.code != 0 {
+		t.Fatalf("exit code %d: %s", o.code, o.stderr)
+	}
+	checkArm(t, s, "pair-count-all", "command", true)
+	for _, r := range s.Series {
+		for _, x := range r.Samples {
+			if r.Arm == "pair-count-all" && x.Recorded != uint64(x.Calls)*2*1010 {
+				t.Errorf("%d runs, %d events", x.Calls, x.Recorded)
+			}
+		}
+	}
+	for _, a := range s.Arms {
+		if a.Name == "pair-count-all" && !strings.Contains(a.Facts["expected"], "the stubs of 2 of these functions recorded 2020 events, the probes on them 2020") {
+			t.Errorf("facts: %v", a.Facts)
+		}
+	}
 	s, _, _ = compare(t, "--seconds", "3", "--width", "90", "--", "true")
 	for _, a := range s.Arms {
 		if a.Name == "stub-on" && (a.Ran || !strings.Contains(a.NextStep, "braid cc")) {
@@ -159,6 +177,7 @@ func TestCompareUsage(t *testing.T) {
 		{"--workload nothing", "there are listing, call, matrix", 2},
 		{"--workload listing -- true", "does not go with a command", 2},
 		{"true", "stands behind --", 2},
+		{"--functions *", "put one behind --", 2},
 		{"--cpus 4095", "no processor \"4095\"", 2},
 		{"--margin 0", "--margin", 2},
 		{"--json no/such/folder.json", "no/such/folder.json", 1},

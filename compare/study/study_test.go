@@ -308,6 +308,25 @@ func TestSystemCall(t *testing.T) {
 	}
 }
 
+// An arm with which a run of a whole program takes too long is left out, and says so; the others have the time.
+func TestTooLong(t *testing.T) {
+	w := newWorld(13)
+	c := w.cast()
+	c["probe"].attach = 20 * time.Second
+	o := w.options(c)
+	o.Loads = []Load{CommandLoad([]string{"x"}, []string{"*"})}
+	s := run(t, t.Context(), o)
+	if a := info(t, s, "probe"); a.Ran || !strings.Contains(a.WhyNot, "a run takes 20 s") || a.NextStep == "" {
+		t.Errorf("%+v", a)
+	}
+	if r := estimate.Of(s).Find(estimate.StubOn, workload.Command, 0, "all"); r == nil || r.Launches < 8 {
+		t.Errorf("the stub: %+v", r)
+	}
+	if s.Method.Functions != nil {
+		t.Errorf("functions: %v", s.Method.Functions)
+	}
+}
+
 func TestNotRoot(t *testing.T) {
 	w := newWorld(9)
 	o := w.options(w.cast())
