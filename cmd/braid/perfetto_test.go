@@ -127,7 +127,7 @@ func checkExported(t *testing.T, file, out string) *tptest.Trace {
 	t.Helper()
 	tr := tptest.Open(t, out)
 	got := tr.Rows(t, `select p.pid, t.tid, count(*) from slice s join thread_track tt on tt.id = s.track_id
-		join thread t using (utid) join process p using (upid) where tt.name is null or tt.name not in ('fsync', 'major faults', 'direct reclaim')
+		join thread t using (utid) join process p using (upid) where tt.name is null or tt.name not in ('fsync', 'major faults', 'direct reclaim', 'waits', 'wake-ups', 'binder')
 		group by 1, 2`)
 	slices.Sort(got)
 	if want := calls(t, file); !slices.Equal(got, want) {

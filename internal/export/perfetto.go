@@ -44,6 +44,7 @@ type exporter struct {
 	marked   map[string]bool // losses that have marks where they happened
 	keyCut   perfetto.KeyID
 	keyCount perfetto.KeyID
+	flows    uint64 // arrows so far
 }
 
 // Perfetto writes a trace in Perfetto's format. Times are CLOCK_BOOTTIME ns. Slices that were cut by the ring's edge or
@@ -66,6 +67,8 @@ func Perfetto(out io.Writer, tr *timeline.Trace) (Counts, error) {
 	if err := e.kernel(); err != nil {
 		return e.counts, err
 	}
+	e.waits()
+	e.binder()
 	if err := e.samples(); err != nil {
 		return e.counts, err
 	}

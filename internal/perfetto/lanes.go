@@ -17,6 +17,12 @@ func (w *Writer) Lanes(parent *Track, name string) *Lanes {
 
 // Slice writes a whole slice. Slices come in the order of their starts.
 func (l *Lanes) Slice(start, end uint64, name NameID, args ...Arg) {
+	l.SliceMark(start, end, name, args, 0)
+}
+
+// SliceMark is Slice with an instant at its end, for a flow that begins or arrives there: the trace processor ties a flow
+// to the slice as a whole, and lets it go from the slice that begins first. Mark 0 is none.
+func (l *Lanes) SliceMark(start, end uint64, name NameID, args []Arg, mark NameID, markArgs ...Arg) {
 	i := 0
 	for i < len(l.free) && l.free[i] > start {
 		i++
@@ -28,5 +34,8 @@ func (l *Lanes) Slice(start, end uint64, name NameID, args ...Arg) {
 	end = max(start, end)
 	l.free[i] = end
 	l.w.event(l.tracks[i], start, typeBegin, name, args)
+	if mark != 0 {
+		l.w.Instant(l.tracks[i], end, mark, markArgs...)
+	}
 	l.w.End(l.tracks[i], end)
 }

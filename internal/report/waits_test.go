@@ -101,7 +101,6 @@ func TestWaits(t *testing.T) {
 		},
 		Calls: []WaitCalls{
 			{Class: "stream", Call: "read pipe", Waits: 1, TotalNs: 20 * ms, MaxNs: 20 * ms},
-			{Class: "serve", Call: "wait for a binder call", Waits: 1, TotalNs: 6 * ms, MaxNs: 6 * ms},
 		},
 		Unanswered: 1, Unsent: 1,
 	}

@@ -252,6 +252,7 @@ func (w *waits) finish(begin, end int64, thread func(tid uint32) *Activity) Wait
 // settle puts a thread's waits in order, outer ones first, and finds out who released the futexes.
 func (w *waits) settle(a *Activity) {
 	slices.SortStableFunc(a.Waits, func(x, y Wait) int { return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(y.End, x.End)) })
+	a.Waits = withoutCalling(a.Waits)
 	for i := range a.Waits {
 		v := &a.Waits[i]
 		if v.Class() != WaitLock {
@@ -260,6 +261,26 @@ func (w *waits) settle(a *Activity) {
 		}
 		w.release(a.Tgid, v)
 	}
+}
+
+// withoutCalling leaves out binder's system calls in which a thread waited for the reply to its own call: the call tells it.
+func withoutCalling(all []Wait) []Wait {
+	var calls []*Transaction // in order of their waits
+	for i := range all {
+		if x := all[i].Binder; x != nil {
+			calls = append(calls, x)
+		}
+	}
+	if len(calls) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(w Wait) bool {
+		if w.Class() != WaitServe {
+			return false
+		}
+		i, _ := slices.BinarySearchFunc(calls, w.End, func(x *Transaction, t int64) int { return cmp.Compare(x.Sent, t) })
+		return i > 0 && (calls[i-1].Over >= w.Start || calls[i-1].Open)
+	})
 }
 
 // release checks who ended a futex's wait. The scheduler knows who woke the thread. That may have been an interrupt, unless

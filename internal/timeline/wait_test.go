@@ -232,8 +232,7 @@ var waitStories = []struct{ name, events, want string }{
 		410 cpu 0: - -> 1
 		412 recv 8 1
 		415 call 1 binder from 199`,
-		`1: 199-415 serve wait for a binder call, slept 199
-		1: 200-412 binder id 7
+		`1: 200-412 binder id 7
 		id 7: 10/1 -> 40/41 code 3: 200 262 400 412 over 412, queued running 2, queued runnable 59, served running 63, served runnable 55, served sleeping 20`},
 	{"a busy server thread takes the call when it has answered another", `
 		100 send 5 2 to 40
@@ -309,8 +308,7 @@ var waitStories = []struct{ name, events, want string }{
 		300 exit 41
 		310 call 1 binder from 199
 		500 call 1 read 5 pipe 77 from 490`,
-		`1: 199-310 serve wait for a binder call
-		1: 200-310 binder id 7
+		`1: 200-310 binder id 7
 		1: 490-500 stream read pipe of 0x4d
 		id 7: 10/1 -> 40/41 code 0: 200 250 0 0 over 310
 		unsent 0 unanswered 1 beyond 0 0`},
@@ -331,8 +329,7 @@ var waitStories = []struct{ name, events, want string }{
 		260 recv 10 41
 		270 reply 8 41 to 1 re 7
 		280 recv 8 1`,
-		`1: 199-231 serve wait for a binder call
-		1: 200-280 binder id 7
+		`1: 200-280 binder id 7
 		1: 235-240 stream read pipe of 0x4d
 		41: 220-260 binder id 9
 		id 7: 10/1 -> 40/41 code 0: 200 210 270 280 over 280
@@ -347,6 +344,20 @@ var waitStories = []struct{ name, events, want string }{
 		id 0: 10/1 -> 40/41 code 0: 0 0 300 310 over 310
 		id 21: 10/1 -> 40/41 code 0: 0 0 500 510 over 510
 		unsent 3 unanswered 0 beyond 0 0`},
+	{"a thread that waits for calls, and one that calls in between", `
+		200 call 41 binder from 100
+		300 send 7 41 to 40 oneway
+		400 call 41 binder from 310
+		500 send 9 41 to 40
+		600 call 41 binder from 499
+		700 call 41 binder from 610`,
+		`41: 100-200 serve wait for a binder call
+		41: 310-400 serve wait for a binder call
+		41: 500-600 binder id 9
+		41: 610-700 serve wait for a binder call
+		id 7: 40/41 -> 40/0 code 0: 300 0 0 0 over 0 one-way
+		id 9: 40/41 -> 40/0 code 0: 500 0 0 0 over 600
+		unsent 0 unanswered 1 beyond 0 0`},
 	{"a server that is woken and does not get the call", `
 		200 wake 41* by 1
 		210 cpu 1: - -> 41*
