@@ -57,7 +57,8 @@ struct idleness {
 	__u64 target;     /* a target runs there; kept only where has_clusters */
 	__u64 told;       /* what was told last */
 	__u64 restricted; /* a target was seen that may not use all CPUs */
-	__u64 pad[4];
+	__u64 told_ns;
+	__u64 pad[3];
 	__u8 waiting[MAX_IDLE_CPUS];
 };
 
@@ -76,12 +77,20 @@ struct {
 	__type(value, __u64);
 } usable SEC(".maps");
 
+/* A flushed trace begins somewhere: where units watch, what is still so is told again after this time. */
+#define RETELL_NS 1000000000
+
+struct affinity {
+	__u64 allowed;
+	__u64 told_ns;
+};
+
 /* By thread, the CPUs that it may use, as they were told last. A thread without an entry may use all. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct affinity);
 } affinities SEC(".maps");
 
 inline_fn struct idleness *idleness_of(void)
@@ -102,8 +111,10 @@ inline_fn void tell_idle(const void *ctx, struct idleness *m, __u64 idle)
 	struct idle_event *e = reserve(sizeof(*e), COUNT_RING_FULL_IDLE);
 	if (!e)
 		return;
+	__u64 now = bpf_ktime_get_boot_ns();
 	m->told = idle;
-	fill_header(&e->h, bpf_ktime_get_boot_ns(), 0, KIND_IDLE, 0);
+	m->told_ns = now;
+	fill_header(&e->h, now, 0, KIND_IDLE, 0);
 	e->idle = idle;
 	submit(e);
 }
@@ -137,6 +148,11 @@ inline_fn void cpu_switches(const void *ctx, struct cpu_line *line, __u32 cpu, b
 		tell_idle(ctx, m, idle_cpus(m));
 }
 
+inline_fn bool to_retell(__u64 told_ns)
+{
+	return WATCHING && bpf_ktime_get_boot_ns() - told_ns > RETELL_NS;
+}
+
 inline_fn void tell_affinity(const void *ctx, struct idleness *m, struct task_struct *p)
 {
 	__u64 allowed = possible_cpus;
@@ -145,23 +161,24 @@ inline_fn void tell_affinity(const void *ctx, struct idleness *m, struct task_st
 	if (allowed == possible_cpus && !m->restricted)
 		return;
 	__u32 tid = FIELD(p, pid);
-	__u64 *told = bpf_map_lookup_elem(&affinities, &tid);
-	if ((told ? *told : possible_cpus) == allowed)
+	struct affinity *told = bpf_map_lookup_elem(&affinities, &tid);
+	if ((told ? told->allowed : possible_cpus) == allowed && !(told && to_retell(told->told_ns)))
 		return;
 	struct affinity_event *e = reserve(sizeof(*e), COUNT_RING_FULL_AFFINITY);
 	if (!e)
 		return;
-	fill_header(&e->h, bpf_ktime_get_boot_ns(), tid, KIND_AFFINITY, 0);
+	struct affinity now = { .allowed = allowed, .told_ns = bpf_ktime_get_boot_ns() };
+	fill_header(&e->h, now.told_ns, tid, KIND_AFFINITY, 0);
 	e->allowed = allowed;
 	submit(e);
 	m->restricted = 1;
-	bpf_map_update_elem(&affinities, &tid, &allowed, BPF_ANY);
+	bpf_map_update_elem(&affinities, &tid, &now, BPF_ANY);
 }
 
 inline_fn void tell_if_new(const void *ctx, struct idleness *m)
 {
 	__u64 idle = idle_cpus(m);
-	if (idle != m->told)
+	if (idle != m->told || to_retell(m->told_ns))
 		tell_idle(ctx, m, idle);
 }
 

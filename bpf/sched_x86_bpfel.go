@@ -13,6 +13,12 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type schedAffinity struct {
+	_       structs.HostLayout
+	Allowed uint64
+	ToldNs  uint64
+}
+
 type schedCpuLine struct {
 	_         structs.HostLayout
 	Foreigner uint64
@@ -39,7 +45,8 @@ type schedIdleness struct {
 	Target     uint64
 	Told       uint64
 	Restricted uint64
-	Pad        [4]uint64
+	ToldNs     uint64
+	Pad        [3]uint64
 	Waiting    [64]uint8
 }
 
