@@ -99,8 +99,6 @@ func searched(e *elf.File, file string) []string {
 		}
 	}
 	triple := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
-	for _, d := range []string{"/lib/" + triple, "/usr/lib/" + triple, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/system/lib64", "/vendor/lib64", "/apex/com.android.runtime/lib64/bionic"} {
-		dirs = append(dirs, d)
-	}
-	return dirs
+	return append(dirs, "/lib/"+triple, "/usr/lib/"+triple, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/system/lib64", "/vendor/lib64",
+		"/apex/com.android.runtime/lib64/bionic")
 }

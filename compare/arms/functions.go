@@ -117,7 +117,6 @@ func (a covering) open(ctx context.Context, env *arm.Env, w arm.Work) (_ arm.Ses
 type target struct {
 	path, copy string
 	sites      []probe.Site
-	refused    int // functions that the kernel takes no probe on
 }
 
 // newTarget copies a file and finds its functions.
@@ -208,7 +207,7 @@ func (s *covered) describe(targets []target) error {
 	if err != nil {
 		return err
 	}
-	n, refused, by := 0, 0, map[probe.Class]int{}
+	n, by := 0, map[probe.Class]int{}
 	for i := range targets {
 		t := &targets[i]
 		var bad error
@@ -225,7 +224,7 @@ func (s *covered) describe(targets []target) error {
 		}
 		n += len(t.sites)
 	}
-	if refused = by[probe.Refused]; refused > 0 {
+	if refused := by[probe.Refused]; refused > 0 {
 		s.facts["left out"] = fmt.Sprintf("%d functions that the kernel takes no probe on", refused)
 	}
 	var parts []string
