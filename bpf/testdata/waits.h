@@ -161,12 +161,32 @@ static void lock_release(void)
 		die("flock");
 }
 
+static long own_sleeps(void)
+{
+	struct rusage u;
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nvcsw;
+}
+
+/* Who is preempted on the way into a short sleep may find it over, and tries again. */
+
+static void nap_sleep(void)
+{
+	long before = own_sleeps();
+	do
+		nap();
+	while (own_sleeps() == before);
+}
+
 static void timer_sleep(void)
 {
 	struct itimerspec soon = { .it_value.tv_nsec = 3000000 };
+	long before = own_sleeps();
 	uint64_t n;
-	if (timerfd_settime(timer_fd, 0, &soon, NULL) || read(timer_fd, &n, 8) != 8)
-		die("timerfd");
+	do {
+		if (timerfd_settime(timer_fd, 0, &soon, NULL) || read(timer_fd, &n, 8) != 8)
+			die("timerfd");
+	} while (own_sleeps() == before);
 }
 
 static void signal_sleep(void)
@@ -202,7 +222,7 @@ static const struct wait {
 	{ "select", NULL, NULL, NULL, select_sleep, poll_release },
 	{ "file_lock", &lock_fds[0], NULL, lock_prepare, lock_sleep, lock_release },
 	{ "timerfd", &timer_fd, NULL, NULL, timer_sleep, NULL },
-	{ "nanosleep", NULL, NULL, NULL, nap, NULL },
+	{ "nanosleep", NULL, NULL, NULL, nap_sleep, NULL },
 	{ "signal", NULL, NULL, NULL, signal_sleep, signal_release },
 };
 #define WAITS (int)(sizeof waits / sizeof *waits)
