@@ -208,7 +208,8 @@ func hookOf(p *ebpf.ProgramSpec) string {
 func (l *loader) attach() error {
 	for _, p := range l.programs {
 		link, err := attachProgram(p)
-		if err != nil && (p.vital || errors.Is(err, os.ErrPermission)) {
+		// Perf events may be refused apart from everything else.
+		if err != nil && (p.vital || errors.Is(err, os.ErrPermission) && p.hook != majorFaultHook) {
 			return fmt.Errorf("attach to %s: %w", p.hook, err)
 		}
 		if err != nil {

@@ -37,6 +37,9 @@ func checkSystem() error {
 			return fmt.Errorf("%w: run braid outside of the container, or start that with --pid=host", ErrPidNamespace)
 		}
 	}
+	if err := features.HaveMapType(ebpf.Array); err != nil {
+		return explain(fmt.Errorf("try the bpf system call: %w", err))
+	}
 	// Without this, nothing else is of use; the ring buffer, which came with it, is not needed.
 	if err := features.HaveProgramHelper(ebpf.RawTracepoint, asm.FnKtimeGetBootNs); errors.Is(err, ebpf.ErrNotSupported) {
 		return fmt.Errorf("%w: programs can ask for CLOCK_BOOTTIME since Linux 5.8, or 4.14 of Android", ErrKernelTooOld)

@@ -30,6 +30,9 @@ const nobody = 65534
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
+	if how := os.Getenv(confineEnv); how != "" {
+		return confine(how)
+	}
 	if os.Getuid() != 0 {
 		fmt.Fprintln(os.Stderr, "the tests of the binary record kernel events: run them as root")
 		return 1

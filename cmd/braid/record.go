@@ -28,6 +28,7 @@ type recordOptions struct {
 	threads string
 	ring    string
 	buffer  string
+	btf     string
 	dur     time.Duration
 	sample  sampleFlags
 	command []string
@@ -70,6 +71,7 @@ kernel's side alone. Kernel events need root; without it, methods are recorded.`
 	f.StringVar(&o.threads, "threads", "main", "threads whose methods are recorded: main, all, or names and ids with * and ?")
 	f.StringVar(&o.ring, "ring", "32M", "memory for each thread's newest records, 8 bytes each")
 	f.StringVar(&o.buffer, "kernel-buffer", "8M", "buffer between kernel and braid; more if kernel events are lost")
+	f.StringVar(&o.btf, "btf", "", "FILE with this kernel's types, if the kernel has none (BTF)")
 	o.sample.add(f)
 	f.DurationVar(&o.dur, "for", 0, "stop recording after this long, such as 10s")
 	return c
@@ -135,7 +137,7 @@ func (o recordOptions) resolve() (recorder.Options, error) {
 	if err != nil || buffer > 1<<30 {
 		return ro, usageError("--kernel-buffer %s: want a size of at most 1G, such as 8M", o.buffer)
 	}
-	ro.KernelBuffer = int(buffer)
+	ro.KernelBuffer, ro.BTF = int(buffer), o.btf
 	if o.kernel != "none" {
 		for u := range strings.SplitSeq(o.kernel, ",") {
 			if u == sampleUnit {

@@ -18,6 +18,7 @@ import (
 type watchOptions struct {
 	streams
 	config, socket, metrics, dir string
+	btf                          string
 	names                        []string
 	check                        bool
 }
@@ -48,6 +49,7 @@ user makes (see docs/retention.md).`,
 	f.StringArrayVar(&o.names, "name", nil, "watch programs of this name, * and ? stand for parts of it (may be repeated)")
 	f.StringVar(&o.dir, "dir", "", "folder for traces (default "+trigger.DefaultDir+")")
 	f.StringVar(&o.socket, "socket", ctl.DefaultPath(), "control socket, or none")
+	f.StringVar(&o.btf, "btf", "", "FILE with this kernel's types, if the kernel has none (BTF)")
 	f.StringVar(&o.metrics, "metrics", "", "serve Prometheus metrics on this address")
 	return c
 }
@@ -108,7 +110,7 @@ func runWatch(o watchOptions) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(o.err, nil))
-	return watch.Run(ctx, watch.Options{Config: c, Socket: socket, Version: versionString(), Log: log, Ready: func() {
+	return watch.Run(ctx, watch.Options{Config: c, Socket: socket, BTF: o.btf, Version: versionString(), Log: log, Ready: func() {
 		log.Info("watching", "programs", len(c.Programs), "triggers", len(c.Rules), "traces", c.Output.Dir)
 	}})
 }

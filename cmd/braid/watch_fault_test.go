@@ -173,22 +173,7 @@ func TestWatchStopped(t *testing.T) {
 
 // So does one that is frozen with its cgroup.
 func TestWatchFrozen(t *testing.T) {
-	root := ""
-	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-		if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err == nil {
-			root = dir
-		}
-	}
-	if root == "" {
-		t.Fatal("this machine has no cgroups of version 2 under /sys/fs/cgroup: the test needs them, and may write there as root")
-	}
-	group, err := os.MkdirTemp(root, "braid-test-")
-	if err != nil {
-		t.Fatalf("the test can't make a cgroup: %v", err)
-	}
-	t.Cleanup(func() {
-		until(t, "the cgroup to be empty", func() bool { return os.Remove(group) == nil })
-	})
+	group := newCgroup(t)
 	put := func(file, text string) {
 		if err := os.WriteFile(filepath.Join(group, file), []byte(text), 0); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ type kernelSide struct {
 const readPeriod = 50 * time.Millisecond
 
 func loadKernel(o *Options) (*kernelSide, error) {
-	r, err := bpf.Load(bpf.Options{Units: o.Units, RingBytes: o.KernelBuffer, Watch: o.watchOptions()})
+	r, err := bpf.Load(bpf.Options{Units: o.Units, RingBytes: o.KernelBuffer, BTFPath: o.BTF, Watch: o.watchOptions()})
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,8 @@ type Options struct {
 	Demand bool
 	// KernelBuffer is the size in bytes of the kernel side's ring buffer; 0: its default.
 	KernelBuffer int
+	// BTF names a file with the kernel's types, for kernels that do not have their own; empty: the kernel's.
+	BTF string
 
 	// Sample, if not nil, samples the target's threads with their stacks.
 	Sample *sample.Options

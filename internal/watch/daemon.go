@@ -52,6 +52,7 @@ const maxWriting = 2
 type Options struct {
 	Config  *trigger.Config
 	Socket  string // path of the control socket; "": none
+	BTF     string // file with the kernel's types; "": the kernel's own
 	Version string // of braid, for traces
 	Log     *slog.Logger
 	Ready   func() // called once everything is set up; may be nil
@@ -66,6 +67,7 @@ type Daemon struct {
 	store       *retain.Store
 	kernel      *kernelSide
 	kernelState string
+	cgroups     []uint64 // those that the kernel side was told of
 	files       *capture.Files
 	socket      *ctl.Server
 	scraped     *metrics.Server
@@ -140,6 +142,7 @@ func (d *Daemon) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.checkCgroups()
 	d.openKernel()
 	d.openSources(ctx)
 	if d.o.Socket != "" {
@@ -172,7 +175,9 @@ func (d *Daemon) openKernel() {
 	}
 	// A second of a busy machine is some 4 MiB of events.
 	limit := int(min(max(int64(k.Keep/time.Second)*4<<20, 16<<20), 256<<20))
-	side, err := loadKernel(bpf.Options{Units: units, RingBytes: int(k.Buffer), Watch: &bpf.WatchOptions{Match: match(d.o.Config)}}, k.Keep, limit)
+	matched := match(d.o.Config)
+	d.cgroups = matched.Cgroups
+	side, err := loadKernel(bpf.Options{Units: units, RingBytes: int(k.Buffer), BTFPath: d.o.BTF, Watch: &bpf.WatchOptions{Match: matched}}, k.Keep, limit)
 	if err != nil {
 		d.kernelState = err.Error()
 		d.log.Warn("no kernel events; new programs are found once a second", "why", err)
@@ -273,6 +278,8 @@ func (d *Daemon) slowly() {
 	}
 	if d.kernel == nil || d.kernel.failed() != nil {
 		d.scan()
+	} else {
+		d.followCgroups()
 	}
 	if d.kernel != nil && d.kernelState == "on" {
 		if err := d.kernel.failed(); err != nil {

@@ -3,7 +3,6 @@ package watch
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -13,8 +12,6 @@ import (
 	"braid/internal/counter"
 	"braid/internal/targets"
 	"braid/internal/trigger"
-
-	"golang.org/x/sys/unix"
 )
 
 // scan considers every process that runs: at the start, and where no kernel side announces new ones.
@@ -168,13 +165,4 @@ func kernelName(pattern string) string {
 		return pattern[:i] + "*"
 	}
 	return pattern
-}
-
-// cgroupID is the id by which the kernel knows a cgroup of version 2: its folder's inode.
-func cgroupID(path string) uint64 {
-	var st unix.Stat_t
-	if unix.Stat(filepath.Join("/sys/fs/cgroup", path), &st) != nil {
-		return 0
-	}
-	return st.Ino
 }
