@@ -29,6 +29,8 @@ type Samples struct {
 	// RingMethods are methods that only the records knew, in RingSamples samples.
 	RingMethods uint64 `json:"ring_methods"`
 	RingSamples uint64 `json:"ring_samples"`
+	// InStub samples are of a moment in which a method was being entered or left.
+	InStub uint64 `json:"in_stub"`
 	// Shifted samples agree with the records of a moment before or after, within the clock's error; Contradictions with
 	// none.
 	Shifted        uint64 `json:"shifted"`
@@ -106,7 +108,7 @@ func (r *Report) samples(t *timeline.Trace, o Options) error {
 	st := &j.Stats
 	s := &Samples{Count: st.Samples, CPUNs: st.Ns, Event: j.Event.String(), FrequencyHz: j.Frequency, InKernel: st.InKernel,
 		Stacks: map[string]uint64{}, Cut: st.Cut(), WithRing: st.WithRing, RingMethods: st.Supplied, RingSamples: st.SuppliedIn,
-		Shifted: st.Shifted, Contradictions: st.Contradictions, Functions: []SampledFunction{}, Methods: []SampledMethod{}}
+		InStub: st.InStub, Shifted: st.Shifted, Contradictions: st.Contradictions, Functions: []SampledFunction{}, Methods: []SampledMethod{}}
 	for end, n := range st.Ends {
 		s.Stacks[end.String()] = n
 	}

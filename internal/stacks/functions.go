@@ -18,7 +18,7 @@ type Kind uint8
 const (
 	// Native is user code without a stub, or of which no ring has a record.
 	Native Kind = iota
-	// Method is user code that some ring has a record of.
+	// Method is user code that some ring has a record of, perhaps only of its end.
 	Method
 	// Kernel is code of the kernel.
 	Kernel
@@ -64,6 +64,9 @@ type place struct {
 	mapping int32  // index in Join.Mappings, -1 for none
 	method  bool
 	entry   bool
+	// mayBe: it is not known as a method, but its file carries stubs. It begins at start.
+	mayBe bool
+	start uint64
 }
 
 type placeKey struct {
@@ -78,12 +81,14 @@ type space struct {
 	at     map[uint64][]uint32 // by address; several where libraries were loaded after one another
 	low    map[uint32]uint32   // those of which only the low half of the address is known
 	byName map[string]uint32
-	fns    []FuncID // by method; 0: not asked for yet
+	// learned are the beginnings of methods that are known from stacks.
+	learned map[uint64]bool
+	fns     []FuncID // by method; 0: not asked for yet
 }
 
 // index notes where methods are. Call it when all rings were decoded: that may add methods.
 func (s *space) index() {
-	s.at, s.low, s.byName = map[uint64][]uint32{}, map[uint32]uint32{}, map[string]uint32{}
+	s.at, s.low, s.byName, s.learned = map[uint64][]uint32{}, map[uint32]uint32{}, map[string]uint32{}, map[uint64]bool{}
 	for i := uint32(1); i < uint32(s.Methods.Len()); i++ {
 		row := s.Methods.Row(i)
 		if s.whole(i) {
@@ -201,7 +206,14 @@ func (j *Join) find(s *space, pid uint32, addr, time uint64) place {
 			return p
 		}
 	}
-	p.entry = entries[f.Name]
+	p.entry, p.start = entries[f.Name], f.Start
+	switch {
+	case s == nil || p.entry:
+	case s.learned[f.Start]:
+		p.method, p.key, fn.Kind = true, f.Start, Method
+	default:
+		p.mayBe = j.instrumented(pid, addr)
+	}
 	p.fn = j.function(fn)
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"braid/inline"
 	"braid/internal/timeline"
 	"braid/internal/tracefile"
 )
@@ -51,6 +52,9 @@ type Stats struct {
 	// Supplied are the methods that the rings knew and the unwound stacks lacked, and SuppliedIn how many samples have
 	// any.
 	Supplied, SuppliedIn uint64
+	// InStub samples are of a moment in which a method was being entered or left: its record is the ring's next, or was
+	// the newest.
+	InStub uint64
 	// Shifted samples agree better with what the ring says a moment before or after: within the clock's error.
 	Shifted uint64
 	// Contradictions are samples in which ring and stack disagree all the same. They keep what both say.
@@ -100,6 +104,7 @@ type Join struct {
 	spaces       []*space
 	spaceIDs     map[*timeline.Space]*space
 	threads      map[uint32][]*timeline.Thread // by process
+	ownModules   map[uint32]bool               // processes that share none with the one they were forked from
 	names        *threadNames
 
 	nodes   []node
@@ -110,7 +115,7 @@ type Join struct {
 	merger       merger
 	ring, user   []line
 	pairs, tried []pair
-	places1      []place
+	stackPlaces  []place
 	frames       []Frame
 }
 
@@ -123,7 +128,7 @@ func New(tr *timeline.Trace) (*Join, error) {
 	j := &Join{
 		trace: tr, table: f.Table(), Mappings: f.Mappings, mappingIndex: map[*tracefile.Mapping]int32{}, changes: map[uint32][]uint64{},
 		ids: map[Function]FuncID{}, places: map[placeKey]place{}, spaceIDs: map[*timeline.Space]*space{}, threads: map[uint32][]*timeline.Thread{},
-		names: namesOf(tr), nodes: []node{{}}, nodeIDs: map[node]uint32{}, merger: merger{calls: map[call]struct{}{}},
+		ownModules: map[uint32]bool{}, names: namesOf(tr), nodes: []node{{}}, nodeIDs: map[node]uint32{}, merger: merger{calls: map[call]struct{}{}},
 	}
 	j.function(Function{Name: timeline.UnknownName, Kind: Method})
 	for i := range f.Mappings {
@@ -136,6 +141,9 @@ func New(tr *timeline.Trace) (*Join, error) {
 	for _, list := range j.changes {
 		slices.Sort(list)
 	}
+	for _, m := range tr.Modules {
+		j.ownModules[uint32(m.Pid)] = true
+	}
 	moments, losing, err := j.moments()
 	if err != nil {
 		return nil, err
@@ -146,12 +154,10 @@ func New(tr *timeline.Trace) (*Join, error) {
 	for _, th := range tr.Threads {
 		j.threads[th.Pid] = append(j.threads[th.Pid], th)
 	}
-	if losing {
-		if err := j.learn(); err != nil {
-			return nil, err
-		}
+	if err := j.learnMethods(); err != nil || !losing {
+		return j, err
 	}
-	return j, nil
+	return j, j.learnCalls()
 }
 
 // each hands over every sample, with its number and its CPU time.
@@ -204,27 +210,18 @@ func complete(s *tracefile.Sample) bool {
 	return s.Way == tracefile.StackDWARF && s.End == tracefile.EndComplete
 }
 
-// learn notes which native functions call methods.
-func (j *Join) learn() error {
-	return j.each(func(index int, s *tracefile.Sample, _ uint64) error {
-		places := j.user1(index, s)
-		for i := 1; i < len(places); i++ {
-			if inner, outer := &places[i-1], &places[i]; inner.method && !outer.method {
-				j.merger.calls[call{outer.fn, inner.fn}] = struct{}{}
-			}
-		}
-		return nil
-	})
-}
-
-// user1 finds the places of a sample's user frames, innermost first.
-func (j *Join) user1(index int, s *tracefile.Sample) []place {
+// userLines finds the places of a sample's user frames, innermost first, and makes j.user of them.
+func (j *Join) userLines(index int, s *tracefile.Sample) []place {
 	sp := j.spaceAt(index, s)
-	j.places1 = j.places1[:0]
+	j.stackPlaces = j.stackPlaces[:0]
 	for _, addr := range s.User {
-		j.places1 = append(j.places1, j.place(sp, s.Tgid, addr, s.Time))
+		j.stackPlaces = append(j.stackPlaces, j.place(sp, s.Tgid, addr, s.Time))
 	}
-	return j.places1
+	j.user = j.user[:0]
+	for _, p := range slices.Backward(j.stackPlaces) {
+		j.user = append(j.user, line{fn: p.fn, key: p.key, method: p.method, entry: p.entry})
+	}
+	return j.stackPlaces
 }
 
 func (j *Join) spaceOf(t *timeline.Space) *space {
@@ -279,11 +276,7 @@ func (j *Join) Each(visit func(s *Sample) error) error {
 
 // stack makes a sample's stack.
 func (j *Join) stack(index int, s *tracefile.Sample) []Frame {
-	places := j.user1(index, s)
-	j.user = j.user[:0]
-	for _, p := range slices.Backward(places) {
-		j.user = append(j.user, line{fn: p.fn, key: p.key, method: p.method, entry: p.entry})
-	}
+	places := j.userLines(index, s)
 	j.join(index, complete(s))
 	j.frames = j.frames[:0]
 	for _, p := range j.pairs {
@@ -314,44 +307,77 @@ func (j *Join) stack(index int, s *tracefile.Sample) []Frame {
 	return j.frames
 }
 
-// join merges j.user with what the ring says, into j.pairs and j.ring. Of the ring's states within the clock's error
-// it takes the one that contradicts the stack least, and of those the nearest.
+// join merges j.user with what the ring says, into j.pairs and j.ring. Where the two contradict, there are two
+// explanations. The thread may have been in a stub: the innermost frame is a method's whose entry is the ring's next record,
+// however long the interruption took, or whose exit was the newest one. Or the times are not exact: of the ring's states
+// within the clock's error the one counts that contradicts the stack least, and of those the nearest.
 func (j *Join) join(index int, complete bool) {
-	st := j.states[index]
+	st := &j.states[index]
 	j.ring = j.ring[:0]
 	if st.n == 0 {
 		j.pairs, _ = j.merger.merge(j.pairs[:0], nil, j.user, false, false)
 		return
 	}
-	leaf := len(j.user) > 0
-	try := func(dst []pair, chain uint32) ([]pair, verdict) {
-		j.ring = j.lines(j.ring[:0], chain)
-		return j.merger.merge(dst, j.ring, j.user, complete, leaf)
-	}
 	chains := j.chains[st.first:][:st.n]
-	best, at := verdict{}, 0
-	j.pairs, best = try(j.pairs[:0], chains[0])
+	best, at := j.try(&j.pairs, chains[0], nil, complete), 0
+	if best.contradictions() > 0 {
+		if leaf := j.inStub(st); leaf != nil {
+			if v := j.try(&j.tried, chains[0], leaf, complete); v.contradictions() == 0 {
+				j.pairs, j.tried = j.tried, j.pairs
+				j.Stats.count(v)
+				j.Stats.InStub++
+				return
+			}
+		}
+	}
 	for i, chain := range chains[1:] {
 		if best.contradictions() == 0 {
 			break
 		}
-		var v verdict
-		if j.tried, v = try(j.tried[:0], chain); v.contradictions() < best.contradictions() {
+		if v := j.try(&j.tried, chain, nil, complete); v.contradictions() < best.contradictions() {
 			best, at = v, i+1
 			j.pairs, j.tried = j.tried, j.pairs
 		}
 	}
 	j.ring = j.lines(j.ring[:0], chains[at])
-	s := &j.Stats
+	j.Stats.count(best)
+	if at > 0 {
+		j.Stats.Shifted++
+	}
+}
+
+// try merges a chain of open methods, and one more within them if there is one.
+func (j *Join) try(pairs *[]pair, chain uint32, inner *line, complete bool) (v verdict) {
+	j.ring = j.lines(j.ring[:0], chain)
+	if inner != nil {
+		j.ring = append(j.ring, *inner)
+	}
+	*pairs, v = j.merger.merge((*pairs)[:0], j.ring, j.user, complete, len(j.user) > 0)
+	return v
+}
+
+// inStub is the method of the innermost frame, if the thread may have been in its stub.
+func (j *Join) inStub(st *states) *line {
+	if len(j.user) == 0 {
+		return nil
+	}
+	leaf, s := &j.user[len(j.user)-1], j.spaces[st.space]
+	for _, m := range []uint32{st.entered, st.left} {
+		if leaf.method && m != inline.Unknown && s.key(m) == leaf.key {
+			return leaf
+		}
+	}
+	return nil
+}
+
+// count counts a sample whose time a ring covers.
+func (s *Stats) count(v verdict) {
 	s.WithRing++
-	if best.supplied > 0 {
-		s.Supplied += uint64(best.supplied)
+	if v.supplied > 0 {
+		s.Supplied += uint64(v.supplied)
 		s.SuppliedIn++
 	}
-	if at > 0 {
-		s.Shifted++
-	}
-	if best.contradictions() > 0 {
+	if v.contradictions() > 0 {
 		s.Contradictions++
 	}
 }

@@ -93,16 +93,16 @@ func TestJoin(t *testing.T) {
 // a contradiction, and both stay.
 func TestClockError(t *testing.T) {
 	tr := stackstest.Load(t, []tracefile.Sample{
-		stackstest.Sample(stackstest.Pid, 900, whole, "_start main sort", ""),       // sort is entered 100 ns later
-		stackstest.Sample(stackstest.Pid, 5100, whole, "_start main sort leaf", ""), // leaf was left 100 ns before
-		stackstest.Sample(stackstest.Pid, 5900, whole, "_start main", ""),           // sort is left 100 ns later
-		stackstest.Sample(stackstest.Pid, 3000, whole, "_start main", ""),           // sort is open for long
-		stackstest.Sample(stackstest.Pid, 9000, whole, "_start main sort", ""),      // and is not
-		stackstest.Sample(stackstest.Pid, 4100, whole, "_start main sort", ""),      // here it is exact
+		stackstest.Sample(stackstest.Pid, 900, whole, "_start main sort memcpy", ""),       // sort is entered 100 ns later
+		stackstest.Sample(stackstest.Pid, 5100, whole, "_start main sort leaf memcpy", ""), // leaf was left 100 ns before
+		stackstest.Sample(stackstest.Pid, 5900, whole, "_start main", ""),                  // sort is left 100 ns later
+		stackstest.Sample(stackstest.Pid, 3000, whole, "_start main", ""),                  // sort is open for long
+		stackstest.Sample(stackstest.Pid, 9000, whole, "_start main sort memcpy", ""),      // and is not
+		stackstest.Sample(stackstest.Pid, 4100, whole, "_start main sort", ""),             // here it is exact
 	}, stackstest.Ring(stackstest.Pid, tracefile.RingComplete, "main 100 sort 1000 leaf 4200 ) 5000 ) 6000 sort 9500 ) 9600 ) 10000"))
 	got, j := joined(t, tr)
 	want := []string{
-		"_start (main) (sort)", "_start (main) (sort) (leaf)", "_start (main)", "_start (main) (sort)*", "_start (main) (sort)",
+		"_start (main) (sort) memcpy", "_start (main) (sort) (leaf) memcpy", "_start (main)", "_start (main) (sort)*", "_start (main) (sort) memcpy",
 		"_start (main) (sort)",
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -110,6 +110,27 @@ func TestClockError(t *testing.T) {
 	}
 	if j.Stats.Shifted != 3 || j.Stats.Contradictions != 2 {
 		t.Errorf("%+v", j.Stats)
+	}
+}
+
+// TestInStub: a thread that is interrupted in a stub writes its record when the interrupt is over, however late.
+func TestInStub(t *testing.T) {
+	tr := stackstest.Load(t, []tracefile.Sample{
+		stackstest.Sample(stackstest.Pid, 2000, whole, "_start main sort", ""),            // entering sort, which it tells at 9000
+		stackstest.Sample(stackstest.Pid, 15_000, whole, "_start main sort", "vfs_write"), // has told at 10000 that it leaves sort
+		stackstest.Sample(stackstest.Pid, 15_500, whole, "_start main leaf", ""),          // but neither enters nor leaves leaf
+		stackstest.Sample(stackstest.Pid, 15_600, whole, "_start main sort memcpy", ""),   // no stub calls memcpy
+		stackstest.Sample(stackstest.Pid, 9500, whole, "_start main", ""),                 // is in sort
+	}, stackstest.Ring(stackstest.Pid, tracefile.RingComplete, "main 100 sort 9000 ) 10000 sort 20000 leaf 21000 ) 21100 ) 22000 ) 23000"))
+	got, j := joined(t, tr)
+	want := []string{
+		"_start (main) (sort)", "_start (main) (sort) <vfs_write>", "_start (main) (leaf)", "_start (main) (sort) memcpy", "_start (main) (sort)*",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if st := j.Stats; st.InStub != 2 || st.Shifted != 0 || st.Contradictions != 3 {
+		t.Errorf("%+v", st)
 	}
 }
 
@@ -132,6 +153,29 @@ func TestWrappedRing(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if j.Stats.WithRing != 3 || j.Stats.Contradictions != 0 {
+		t.Errorf("%+v", j.Stats)
+	}
+}
+
+// TestLearnedMethods: a method of which only the exit is left has the name that whole stacks have in its place.
+func TestLearnedMethods(t *testing.T) {
+	r := stackstest.Ring(stackstest.Pid, 0, "leaf 1000 ) 2000 sort 3000 ) 4000 ) 9000 ) 9500")
+	tr := stackstest.Load(t, []tracefile.Sample{
+		stackstest.Sample(stackstest.Pid, 1500, chain, "_start leaf memcpy", ""),
+		stackstest.Sample(stackstest.Pid, 3500, whole, "_start main run_all qsort sort memcpy", ""),
+		stackstest.Sample(stackstest.Pid, 3600, chain, "_start main run_all sort", ""),
+		stackstest.Sample(stackstest.Pid, 8000, whole, "_start main run_all memcpy", ""),
+		stackstest.Sample(stackstest.Pid+1, 8000, whole, "_start run_all memcpy", ""), // without a ring
+	}, r)
+	got, j := joined(t, tr)
+	want := []string{
+		"_start ([entered earlier])* ([entered earlier])* (leaf) memcpy", "_start (main) (run_all) qsort (sort) memcpy",
+		"_start (main) (run_all) (sort)", "_start (main) (run_all) memcpy", "_start (run_all) memcpy",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if j.Stats.Supplied != 2 || j.Stats.Contradictions != 0 {
 		t.Errorf("%+v", j.Stats)
 	}
 }

@@ -1,5 +1,7 @@
 package stacks
 
+import "slices"
+
 // line is an open method or a user frame, as the merge sees it.
 type line struct {
 	fn   FuncID
@@ -7,7 +9,8 @@ type line struct {
 	addr uint64 // of a method: where it begins, 0 if not known as a whole
 	// method: the function has a stub, so that ring and stack may both know it.
 	method bool
-	// any: a method is open, but which one is not known. It may be any method.
+	// any: a method is open, but which one is not known. It was entered before the first record that is left, so that
+	// those that are known are within it.
 	any bool
 	// entry: a function that begins a thread. No method is outside of it.
 	entry bool
@@ -28,9 +31,6 @@ type verdict struct {
 func (v verdict) contradictions() int { return v.unseen + v.unopened }
 
 const (
-	exact = 3 // what it is worth that both know a method
-	loose = 1 // that one of the stack's methods may be one of which the ring knows no name
-
 	maxRingDepth  = 4096 // innermost open methods that are compared
 	maxFrameDepth = 512  // innermost frames of methods that are compared
 )
@@ -45,7 +45,7 @@ type call struct{ native, method FuncID }
 //  1. All open methods and all frames are in the result, each side in its own order.
 //  2. A method that is on both sides in compatible order is one line. Of the possible pairings the one with the most
 //     pairs counts, and of several the one that is furthest inside: unwinding starts there, and what it loses in recursion
-//     are the outer calls.
+//     are the outer calls. Methods of which the ring knows no name are paired with what is outside of those.
 //  3. Between two such lines the order of what only one side knows is not certain. A native function that was seen to
 //     call a method, in any stack of the trace, is outside of that method. Functions that begin a thread are outside of
 //     all methods. Else methods are outside of native functions: unwinding loses methods that called a native function
@@ -100,9 +100,32 @@ func (m *merger) match(ring, frames []line) {
 			m.methods = append(m.methods, i)
 		}
 	}
+	known := 0
+	for known < len(ring) && ring[known].any {
+		known++
+	}
+	m.exact(ring[known:], frames)
+	for i := range m.pairs {
+		m.pairs[i].ring += known
+	}
+	if len(m.pairs) == 0 && known < len(ring) {
+		return // none of the names agrees, so that nothing says where the nameless ones are
+	}
+	n := len(m.methods)
+	if len(m.pairs) > 0 {
+		n, _ = slices.BinarySearch(m.methods, m.pairs[len(m.pairs)-1].frame)
+	}
+	for known > 0 && n > 0 {
+		known, n = known-1, n-1
+		m.pairs = append(m.pairs, pair{known, m.methods[n]})
+	}
+}
+
+// exact pairs methods by what they are: the longest common subsequence.
+func (m *merger) exact(ring, frames []line) {
 	k, n := len(ring), len(m.methods)
-	// Equal innermost lines are a pair in one of the best pairings, and in the innermost one.
-	for k > 0 && n > 0 && ring[k-1].key == frames[m.methods[n-1]].key && !ring[k-1].any {
+	// Equal innermost lines are a pair in one of the longest, and in the innermost one.
+	for k > 0 && n > 0 && ring[k-1].key == frames[m.methods[n-1]].key {
 		k, n = k-1, n-1
 		m.pairs = append(m.pairs, pair{k, m.methods[n]})
 	}
@@ -111,16 +134,8 @@ func (m *merger) match(ring, frames []line) {
 	}
 	r0, f0 := max(0, k-maxRingDepth), max(0, n-maxFrameDepth)
 	k, n = k-r0, n-f0
-	worth := func(i, j int) int32 { // of pairing the ith open method with the jth frame, from 1
-		switch r := &ring[r0+i-1]; {
-		case r.any:
-			return loose
-		case r.key == frames[m.methods[f0+j-1]].key:
-			return exact
-		}
-		return 0
-	}
-	// score[i][j] is what the outer i open methods and the outer j frames are worth at best.
+	same := func(i, j int) bool { return ring[r0+i-1].key == frames[m.methods[f0+j-1]].key } // the ith and the jth, from 1
+	// score[i][j] is how many pairs the outer i open methods and the outer j frames have at best.
 	w := n + 1
 	if size := (k + 1) * w; cap(m.score) < size {
 		m.score = make([]int32, size)
@@ -131,20 +146,19 @@ func (m *merger) match(ring, frames []line) {
 	for i := 1; i <= k; i++ {
 		m.score[i*w] = 0
 		for j := 1; j <= n; j++ {
-			best := max(m.score[(i-1)*w+j], m.score[i*w+j-1])
-			if v := worth(i, j); v > 0 {
-				best = max(best, m.score[(i-1)*w+j-1]+v)
+			if same(i, j) {
+				m.score[i*w+j] = m.score[(i-1)*w+j-1] + 1
+			} else {
+				m.score[i*w+j] = max(m.score[(i-1)*w+j], m.score[i*w+j-1])
 			}
-			m.score[i*w+j] = best
 		}
 	}
 	for i, j := k, n; i > 0 && j > 0; {
-		best := m.score[i*w+j]
-		switch v := worth(i, j); {
-		case v > 0 && m.score[(i-1)*w+j-1]+v == best:
+		switch {
+		case same(i, j):
 			i, j = i-1, j-1
 			m.pairs = append(m.pairs, pair{r0 + i, m.methods[f0+j]})
-		case m.score[(i-1)*w+j] == best:
+		case m.score[(i-1)*w+j] >= m.score[i*w+j-1]:
 			i--
 		default:
 			j--

@@ -32,6 +32,9 @@ type states struct {
 	first uint32
 	n     uint8 // 0: no ring covers that time
 	space uint32
+	// left is the method whose exit was the newest record, entered the one whose entry is the next: no other records
+	// lie between those and the sample. inline.Unknown: it was another record.
+	left, entered uint32
 }
 
 // node is a chain of open methods: one more than its parent. Node 0 is no method.
@@ -52,6 +55,7 @@ type sweep struct {
 	window int64 // ns before and after a moment in which another state may be the true one
 	todo   []moment
 	stack  []open
+	left   uint32   // the method whose exit was the newest record, or inline.Unknown
 	past   []change // the newest ones, oldest first
 	active []tried  // moments whose window has not ended
 
@@ -67,8 +71,9 @@ type change struct {
 
 type tried struct {
 	moment
-	chains []uint32
-	after  int
+	left, entered uint32
+	chains        []uint32
+	after         int
 }
 
 // rings goes through all rings, with the moments of each thread.
@@ -164,8 +169,15 @@ func (s *sweep) edge(e *timeline.Edge) {
 	before := uint32(0)
 	if near {
 		before = s.node()
-		s.begin(e.Ns, before)
+		entered := inline.Unknown
+		if e.Begin {
+			entered = e.Method
+		}
+		s.begin(e.Ns, before, entered)
 		s.retire(e.Ns)
+	}
+	if s.left = inline.Unknown; !e.Begin {
+		s.left = e.Method
 	}
 	if e.Begin {
 		s.stack = append(s.stack, open{e.Method, none})
@@ -191,10 +203,10 @@ func (s *sweep) edge(e *timeline.Edge) {
 	}
 }
 
-// begin notes the state at the moments before time at, until when it was node.
-func (s *sweep) begin(at int64, node uint32) {
+// begin notes the state at the moments before time at, until when it was node. The next record enters a method.
+func (s *sweep) begin(at int64, node, entered uint32) {
 	for len(s.todo) > 0 && s.todo[0].time < at {
-		t := tried{moment: s.todo[0], chains: []uint32{node}}
+		t := tried{moment: s.todo[0], left: s.left, entered: entered, chains: []uint32{node}}
 		for i := len(s.past) - 1; i >= 0 && s.past[i].at >= t.time-s.window; i-- {
 			t.chains = append(t.chains, s.past[i].before)
 		}
@@ -209,7 +221,7 @@ func (s *sweep) retire(at int64) {
 		if t.time+s.window >= at {
 			return false
 		}
-		s.Join.states[t.index] = states{first: uint32(len(s.chains)), n: uint8(len(t.chains)), space: s.space.id}
+		s.Join.states[t.index] = states{first: uint32(len(s.chains)), n: uint8(len(t.chains)), space: s.space.id, left: t.left, entered: t.entered}
 		s.chains = append(s.chains, t.chains...)
 		return true
 	})
@@ -217,7 +229,7 @@ func (s *sweep) retire(at int64) {
 
 // finish notes the state at the moments that are left, up to the thread's last time.
 func (s *sweep) finish(end int64) {
-	s.begin(end+1, s.node())
+	s.begin(end+1, s.node(), inline.Unknown)
 	s.retire(end + 2*s.window + 2)
 }
 

@@ -28,6 +28,7 @@ const (
 // The functions take 0x100 bytes each, in this order.
 var (
 	methods = []string{"main", "sort", "compare", "write_all", "leaf"}
+	hidden  = []string{"run_all"} // a method without an entry in any ring
 	natives = []string{"_start", "memcpy", "qsort", "__write"}
 	kernels = []string{"entry_SYSCALL_64", "vfs_write"}
 )
@@ -37,7 +38,7 @@ func addr(name string) uint64 {
 	for _, l := range []struct {
 		base  uint64
 		names []string
-	}{{app, methods}, {libc, natives}, {kern, kernels}} {
+	}{{app, methods}, {app + 0x700, hidden}, {libc, natives}, {kern, kernels}} {
 		if i := slices.Index(l.names, name); i >= 0 {
 			return l.base + uint64(i)*0x100
 		}
@@ -99,7 +100,7 @@ func names() *tracefile.Frames {
 		{Pid: Pid, Start: app, End: app + 0x1000, Offset: 0x1000, Bias: app - 0x1000, Path: "/usr/bin/app", BuildID: "00ff10"},
 		{Pid: Pid, Start: libc, End: libc + 0x1000, Path: "/lib/libc.so.6"},
 	}}
-	for i, list := range [][]string{kernels, methods, natives} {
+	for i, list := range [][]string{kernels, slices.Concat(methods, hidden), natives} {
 		for _, n := range list {
 			f.Functions = append(f.Functions, tracefile.Function{Mapping: uint32(i), Start: addr(n), End: addr(n) + 0x100, Name: n, Raw: n})
 		}
@@ -134,7 +135,7 @@ func Load(t testing.TB, samples []tracefile.Sample, rings ...*tracefile.Ring) *t
 			Processes: []tracefile.Process{{Pid: Pid, Name: "app"}},
 			Threads:   []tracefile.Thread{{Pid: Pid, Tid: Pid, Names: []string{"app"}}, {Pid: Pid, Tid: Pid + 1, Names: []string{"helper"}}},
 		}),
-		w.WriteModules([]tracefile.Module{{Pid: Pid, Path: "/usr/bin/app", Bias: app - 0x1000, Start: app, End: app + 0x1000}}),
+		w.WriteModules([]tracefile.Module{{Pid: Pid, Path: "/usr/bin/app", Bias: app - 0x1000, Start: app, End: app + 0x1000, Instrumented: true}}),
 		w.WriteSymbols(symbols),
 	}
 	for _, r := range rings {

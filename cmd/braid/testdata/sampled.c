@@ -1,0 +1,75 @@
+/* Spends its CPU time in known chains of methods, libc and the kernel: sort_all -> qsort -> compare, and write_all -> write. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COUNT 4000
+
+static char buffer[1 << 16];
+static volatile unsigned sink;
+
+static double cpu_seconds(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+__attribute__((noinline)) static int compare(const void *a, const void *b) {
+	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+	return x < y ? -1 : x > y;
+}
+
+__attribute__((noinline)) static void sort_all(void) {
+	static unsigned numbers[COUNT];
+	for (unsigned i = 0; i < COUNT; i++)
+		numbers[i] = i * 2654435761u;
+	qsort(numbers, COUNT, sizeof numbers[0], compare);
+	sink += numbers[COUNT / 2];
+}
+
+/* The kernel fills the pages' content: most of the time is there. */
+__attribute__((noinline)) static void read_all(int fd) {
+	for (int i = 0; i < 100; i++)
+		if (read(fd, buffer, sizeof buffer) != sizeof buffer)
+			abort();
+	sink++;
+}
+
+__attribute__((noinline)) static unsigned deep(unsigned n) {
+	unsigned sum = n;
+	if (n == 0)
+		for (unsigned i = 0; i < 200000; i++)
+			sink = sum += i * sum;
+	else
+		sum += deep(n - 1) + 1;
+	sink = sum;
+	return sum * 3;
+}
+
+static void *worker(void *arg) {
+	double limit = *(double *)arg;
+	pthread_setname_np(pthread_self(), "deep");
+	while (cpu_seconds() < limit)
+		sink += deep(8);
+	return NULL;
+}
+
+/* The argument is how many seconds of CPU time the main thread, and half of which another one, takes. */
+int main(int argc, char **argv) {
+	double seconds = argc > 1 ? atof(argv[1]) : 1, half = seconds / 2;
+	int fd = open("/dev/zero", O_RDONLY);
+	pthread_t t;
+	if (fd < 0 || pthread_create(&t, NULL, worker, &half))
+		return 1;
+	while (cpu_seconds() < seconds) {
+		for (int i = 0; i < 4; i++)
+			sort_all();
+		read_all(fd);
+	}
+	return pthread_join(t, NULL);
+}
