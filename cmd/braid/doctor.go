@@ -1,6 +1,7 @@
 package main
 
 import (
+	"braid/compare/probe"
 	"braid/control"
 	"braid/internal/doctor"
 
@@ -16,6 +17,7 @@ func newDoctor(st streams) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			sys := doctor.Local()
 			sys.Traced = control.Find
+			sys.UprobeSession = func() error { return probe.Supported(probe.Session) }
 			checks := doctor.Run(sys)
 			if asJSON {
 				return doctor.WriteJSON(st.out, checks)

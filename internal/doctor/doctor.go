@@ -38,40 +38,65 @@ type System struct {
 	Arch string
 	// BPF, RingBuffer, TpBTF and RawTP try one feature each; nil means that it works.
 	BPF, RingBuffer, TpBTF, RawTP func() error
+	// PMU counts the processor's cycles; UprobeMulti and UprobeSession try these kinds of uprobe.
+	PMU, UprobeMulti, UprobeSession func() error
+	// CounterHz is the frequency of the processor's counter; 0: unknown.
+	CounterHz uint64
+	// Clocks reads the clocks.
+	Clocks func() (Clocks, error)
 	// Free returns the free bytes of the file system at a path.
 	Free func(path string) (uint64, error)
 	// Traced lists running programs that can be traced, one line each.
 	Traced func() ([]string, error)
 }
 
-// Run makes all checks, in an order in which the cause stands before its consequences.
+// all checks, in an order in which the cause stands before its consequences.
+var all = []struct {
+	id, title string
+	run       func(*System) Check
+}{
+	{"privileges", "Privileges", privileges},
+	{"pidns", "PID namespace", pidNamespace},
+	{"ptrace", "Access to other processes", ptraceScope},
+	{"lockdown", "Kernel lockdown", lockdown},
+	{"selinux", "SELinux", selinux},
+	{"seccomp", "System call filter", seccomp},
+	{"kernel", "Kernel version", kernelVersion},
+	{"config", "Kernel configuration", kernelConfig},
+	{"btf", "Kernel types (BTF)", btf},
+	{"bpf", "bpf system call", bpfCall},
+	{"ringbuf", "BPF ring buffer", ringBuffer},
+	{"tracepoints", "BPF on tracepoints", tracepoints},
+	{"uprobes", "Probes in programs", uprobes},
+	{"unprivileged_bpf", "BPF for all users", unprivilegedBPF},
+	{"perf_paranoid", "perf for all users", perfParanoid},
+	{"pmu", "Processor events (PMU)", pmu},
+	{"kallsyms", "Kernel symbols", kernelSymbols},
+	{"memlock", "Locked memory", memlock},
+	{"tracefs", "tracefs", tracefs},
+	{"binder", "Binder", binder},
+	{"cgroup", "Control groups", cgroups},
+	{"clocksource", "Kernel clock", clockSource},
+	{"counter", "Processor counter", processorCounter},
+	{"suspend", "Suspend", suspend},
+	{"memory", "Memory for rings", ringMemory},
+	{"cpus", "Processors", processors},
+	{"cpufreq", "Processor frequency", frequencies},
+	{"targets", "Traceable programs", targets},
+}
+
+// IDs are those of all checks, in their order. Errors elsewhere name them: (braid doctor: btf).
+func IDs() (ids []string) {
+	for _, c := range all {
+		ids = append(ids, c.id)
+	}
+	return ids
+}
+
+// Run makes all checks.
 func Run(s System) []Check {
 	var out []Check
-	for _, c := range []struct {
-		id, title string
-		run       func(*System) Check
-	}{
-		{"privileges", "Privileges", privileges},
-		{"pidns", "PID namespace", pidNamespace},
-		{"ptrace", "Access to other processes", ptraceScope},
-		{"lockdown", "Kernel lockdown", lockdown},
-		{"selinux", "SELinux", selinux},
-		{"kernel", "Kernel version", kernelVersion},
-		{"config", "Kernel configuration", kernelConfig},
-		{"btf", "Kernel types (BTF)", btf},
-		{"bpf", "bpf system call", bpfCall},
-		{"ringbuf", "BPF ring buffer", ringBuffer},
-		{"tracepoints", "BPF on tracepoints", tracepoints},
-		{"unprivileged_bpf", "BPF for all users", unprivilegedBPF},
-		{"perf_paranoid", "perf for all users", perfParanoid},
-		{"memlock", "Locked memory", memlock},
-		{"tracefs", "tracefs", tracefs},
-		{"clocksource", "Kernel clock", clockSource},
-		{"counter", "Processor counter", processorCounter},
-		{"memory", "Memory for rings", ringMemory},
-		{"cpus", "Processors", processors},
-		{"targets", "Traceable programs", targets},
-	} {
+	for _, c := range all {
 		r := c.run(&s)
 		r.ID, r.Title = c.id, c.title
 		if r.Status == OK {

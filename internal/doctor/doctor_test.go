@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-const allCaps = "Name:\tbraid\nUid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n"
+const allCaps = "Name:\tbraid\nUid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n"
 
 func gzipped(text string) string {
 	var b bytes.Buffer
@@ -43,6 +44,18 @@ func healthy() map[string]string {
 		"sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
 		"sys/devices/system/cpu/cpu0/online":                              "1",
 		"sys/devices/system/cpu/cpu1/online":                              "1",
+		"sys/devices/system/cpu/online":                                   "0-1\n",
+		"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq":            "1800000\n",
+		"sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_min_freq":            "800000\n",
+		"sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq":            "3600000\n",
+		"sys/bus/event_source/devices/uprobe/type":                        "9\n",
+		"sys/power/state":                     "freeze mem disk\n",
+		"sys/power/mem_sleep":                 "[s2idle] deep\n",
+		"proc/sys/kernel/kptr_restrict":       "1\n",
+		"proc/sys/kernel/perf_event_mlock_kb": "516\n",
+		"proc/kallsyms":                       "0000000000000000 T _text\n",
+		"proc/filesystems":                    "nodev\tproc\n\text4\n",
+		"proc/mounts":                         "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n",
 	}
 }
 
@@ -58,6 +71,8 @@ func system(files map[string]string) System {
 	}
 	works := func() error { return nil }
 	return System{Root: root, Arch: "amd64", BPF: works, RingBuffer: works, TpBTF: works, RawTP: works,
+		PMU: works, UprobeMulti: works, UprobeSession: works, CounterHz: 2_400_000_000,
+		Clocks: func() (Clocks, error) { return Clocks{Counter: 9e12, Monotonic: time.Hour, Boot: time.Hour}, nil },
 		Free:   func(string) (uint64, error) { return 1 << 30, nil },
 		Traced: func() ([]string, error) { return nil, nil }}
 }
@@ -83,7 +98,20 @@ func TestHealthy(t *testing.T) {
 
 func TestEachSituation(t *testing.T) {
 	const user = "Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\n"
+	const filtered = user + "Seccomp:\t2\n"
+	const uprobe, tracing = "sys/bus/event_source/devices/uprobe/type", "sys/kernel/tracing/events/binder/"
 	refuse := func() error { return errors.New("operation not permitted") }
+	// slept is a machine that was suspended; its counter says less or more of the time since it started.
+	slept := func(counter, asleep time.Duration) func(*System) {
+		return func(s *System) {
+			if counter != 0 {
+				s.Arch, s.CounterHz = "arm64", 1e9
+			}
+			s.Clocks = func() (Clocks, error) {
+				return Clocks{Counter: uint64(counter), Monotonic: time.Hour, Boot: time.Hour + asleep}, nil
+			}
+		}
+	}
 	for _, c := range []struct {
 		id     string
 		status Status
@@ -119,7 +147,46 @@ func TestEachSituation(t *testing.T) {
 		{"btf", Fail, "does not exist", map[string]string{"sys/kernel/btf/vmlinux": "-"}, nil},
 		{"bpf", Fail, "operation not permitted", nil, func(s *System) { s.BPF = refuse }},
 		{"bpf", Unknown, "not tried", nil, func(s *System) { s.BPF = nil }},
-		{"ringbuf", Fail, "operation not permitted", nil, func(s *System) { s.RingBuffer = refuse }},
+		{"ringbuf", Warn, "operation not permitted", nil, func(s *System) { s.RingBuffer = refuse }},
+		{"ringbuf", Fail, "operation not permitted", nil, func(s *System) { s.RingBuffer, s.BPF = refuse, refuse }},
+		{"uprobes", Fail, "uprobe does not exist", map[string]string{uprobe: "-", "sys/bus/event_source/devices/software/type": "1"}, nil},
+		{"uprobes", Unknown, "can not be read", map[string]string{uprobe: "-"}, nil},
+		{"uprobes", OK, "single, no uprobe_multi (since Linux 6.6; only braid compare uses them), sessions not tried", nil,
+			func(s *System) { s.UprobeMulti, s.UprobeSession = refuse, nil }},
+		{"pmu", Warn, "not permitted", nil, func(s *System) { s.PMU = refuse }},
+		{"pmu", Unknown, "not tried", nil, func(s *System) { s.PMU = nil }},
+		{"kallsyms", Warn, "kptr_restrict is 2", map[string]string{"proc/sys/kernel/kptr_restrict": "2"}, nil},
+		{"kallsyms", Warn, "lacks CAP_SYSLOG", map[string]string{"proc/self/status": user}, nil},
+		{"kallsyms", OK, "kptr_restrict is 0", map[string]string{"proc/self/status": user, "proc/sys/kernel/kptr_restrict": "0"}, nil},
+		{"kallsyms", Warn, "does not exist", map[string]string{"proc/kallsyms": "-"}, nil},
+		{"seccomp", Warn, "Seccomp is 2", map[string]string{"proc/self/status": filtered}, func(s *System) { s.BPF = refuse }},
+		{"seccomp", OK, "lets bpf through", map[string]string{"proc/self/status": filtered}, nil},
+		{"seccomp", OK, "has none", map[string]string{"proc/self/status": user}, nil},
+		{"seccomp", Unknown, "not exist", map[string]string{"proc/self/status": "-"}, nil},
+		{"binder", OK, "none, as is usual", nil, nil},
+		{"binder", Warn, "though this is Android", map[string]string{"system/build.prop": ""}, nil},
+		{"binder", Warn, "no tracepoint binder_transaction_received, binder_wait_for_work", map[string]string{"dev/binder": "", tracing + "binder_transaction/id": "1"}, nil},
+		{"binder", OK, "/dev/binderfs/binder, with its tracepoints", map[string]string{"dev/binderfs/binder": "", tracing + "binder_transaction/id": "1",
+			tracing + "binder_transaction_received/id": "2", tracing + "binder_wait_for_work/id": "3"}, nil},
+		{"binder", Unknown, "the kernel has it; its tracepoints can not", map[string]string{"proc/filesystems": "nodev\tbinder\n",
+			"sys/kernel/tracing/events/enable": "-"}, nil},
+		{"cgroup", Warn, "version 1 only", map[string]string{"proc/mounts": "cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\n"}, nil},
+		{"cgroup", OK, "version 2 at /u, beside version 1", map[string]string{"proc/mounts": "cg /c cgroup rw 0 0\ncg /u cgroup2 rw 0 0\n"}, nil},
+		{"cgroup", Warn, "none is mounted", map[string]string{"proc/mounts": "\n"}, nil},
+		{"suspend", OK, "not suspended (no mem", map[string]string{"sys/power/state": "disk"}, nil},
+		{"suspend", Warn, "begins anew", map[string]string{"sys/power/mem_sleep": "s2idle [deep]"}, nil},
+		{"suspend", OK, "the TSC goes on while suspended; suspended for 2h0m0s", map[string]string{"proc/cpuinfo": "flags : nonstop_tsc_s3\n",
+			"sys/power/mem_sleep": "s2idle [deep]"}, slept(0, 2*time.Hour)},
+		{"suspend", OK, "goes on while suspended, as the device tree", nil, func(s *System) { s.Arch = "arm64" }},
+		{"suspend", Warn, "arm,no-tick-in-suspend", map[string]string{"proc/device-tree/timer/arm,no-tick-in-suspend": ""}, func(s *System) { s.Arch = "arm64" }},
+		{"suspend", OK, "went on; suspended for 2h0m0s", nil, slept(3*time.Hour+5*time.Second, 2*time.Hour)},
+		{"suspend", Warn, "stood still; suspended for 2h0m0s", nil, slept(time.Hour+5*time.Second, 2*time.Hour)},
+		{"counter", OK, "19.200 MHz: a tick, the finest time that a record can tell, is 52.1 ns", nil, func(s *System) { s.Arch, s.CounterHz = "arm64", 19_200_000 }},
+		{"counter", Warn, "1.000 MHz", nil, func(s *System) { s.Arch, s.CounterHz = "arm64", 1_000_000 }},
+		{"counter", Warn, "cntfrq is 0", nil, func(s *System) { s.Arch, s.CounterHz = "arm64", 0 }},
+		{"cpufreq", OK, "processor 0 runs at 1800 MHz, of 800 to 3600", nil, nil},
+		{"cpufreq", Warn, "not told", map[string]string{"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "-"}, nil},
+		{"perf_paranoid", Warn, "perf_event_paranoid is 2", map[string]string{"proc/self/status": user, "proc/sys/kernel/perf_event_paranoid": "2"}, nil},
 		{"tracepoints", Warn, "raw_tp usable", nil, func(s *System) { s.TpBTF = refuse }},
 		{"tracepoints", Fail, "not permitted", nil, func(s *System) { s.TpBTF, s.RawTP = refuse, refuse }},
 		{"unprivileged_bpf", OK, "allowed", map[string]string{"proc/sys/kernel/unprivileged_bpf_disabled": "0"}, nil},
@@ -138,7 +205,11 @@ func TestEachSituation(t *testing.T) {
 		{"counter", Warn, "TSC without nonstop_tsc", map[string]string{"proc/cpuinfo": "flags : tsc constant_tsc\n"}, nil},
 		{"counter", OK, "cntvct", nil, func(s *System) { s.Arch = "arm64" }},
 		{"memory", Warn, "58 MiB available", map[string]string{"proc/meminfo": "MemAvailable: 60000 kB\n"}, nil},
-		{"cpus", OK, "2: 1 of capacity 400, 1 of capacity 1024", map[string]string{
+		{"cpus", OK, "2, all alike", nil, nil},
+		{"cpus", OK, "2, 1 of them off: big 1 (1024 of 1024), little 0 (400 of 1024, Cortex-A55)", map[string]string{
+			"sys/devices/system/cpu/online": "0", "proc/cpuinfo": "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd05\n",
+			"sys/devices/system/cpu/cpu0/cpu_capacity": "400\n", "sys/devices/system/cpu/cpu1/cpu_capacity": "1024\n"}, nil},
+		{"cpus", OK, "2: big 1 (1024 of 1024), little 0 (400 of 1024)", map[string]string{
 			"sys/devices/system/cpu/cpu0/cpu_capacity": "400\n", "sys/devices/system/cpu/cpu1/cpu_capacity": "1024\n"}, nil},
 		{"targets", OK, "a 1; b 2", nil, func(s *System) { s.Traced = func() ([]string, error) { return []string{"a 1", "b 2"}, nil } }},
 		{"targets", OK, "e; and 2 more", nil, func(s *System) { s.Traced = func() ([]string, error) { return strings.Fields("a b c d e f g"), nil } }},

@@ -3,6 +3,7 @@ package doctor
 import (
 	"bufio"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -48,10 +49,15 @@ func kernelVersion(s *System) Check {
 // wantedConfig is what braid's parts need of the kernel's configuration.
 var wantedConfig = []string{
 	"CONFIG_BPF_SYSCALL", "CONFIG_BPF_EVENTS", "CONFIG_DEBUG_INFO_BTF", "CONFIG_TRACEPOINTS", "CONFIG_SCHED_INFO", "CONFIG_MEMFD_CREATE",
+	"CONFIG_PERF_EVENTS", "CONFIG_UPROBE_EVENTS", "CONFIG_KALLSYMS", "CONFIG_BPF_JIT", "CONFIG_CGROUPS",
 }
 
 // optionalConfig names what is lost without a setting that braid can do without.
-var optionalConfig = map[string]string{"CONFIG_SCHED_INFO": "/proc/PID/schedstat to compare with"}
+var optionalConfig = map[string]string{
+	"CONFIG_SCHED_INFO": "/proc/PID/schedstat to compare with", "CONFIG_PERF_EVENTS": "samples and the times of major faults",
+	"CONFIG_UPROBE_EVENTS": "method probes of braid watch", "CONFIG_KALLSYMS": "names of the kernel's functions in samples",
+	"CONFIG_BPF_JIT": "speed: eBPF programs are interpreted", "CONFIG_CGROUPS": "choosing processes by cgroup",
+}
 
 func kernelConfig(s *System) Check {
 	lost := "a second opinion on the checks below"
@@ -148,7 +154,11 @@ func bpfCall(s *System) Check {
 }
 
 func ringBuffer(s *System) Check {
-	return probe(s.RingBuffer, "usable", lostKernel, "use Linux 5.8 or later, and the privileges above")
+	c := probe(s.RingBuffer, "usable", lostKernel, "use Linux 5.8 or later, and the privileges above")
+	if c.Status == Fail && s.BPF != nil && s.BPF() == nil {
+		c.Status, c.Lost = Warn, "a little speed: kernel events come through perf's buffers, one a processor"
+	}
+	return c
 }
 
 func tracepoints(s *System) Check {
@@ -166,7 +176,11 @@ func memlock(s *System) Check {
 		return unknown(err, lost)
 	}
 	if atLeast(major, minor, 5, 11) {
-		return Check{Status: OK, Found: "not limited for BPF since Linux 5.11"}
+		found := "not limited for BPF since Linux 5.11"
+		if kib, err := s.text("/proc/sys/kernel/perf_event_mlock_kb"); err == nil {
+			found += "; without root, buffers of samples up to " + kib + " KiB a processor (perf_event_mlock_kb)"
+		}
+		return Check{Status: OK, Found: found}
 	}
 	caps, err := s.caps()
 	if err == nil && has(caps, capSysResource) {
@@ -193,11 +207,20 @@ func memlock(s *System) Check {
 }
 
 func tracefs(s *System) Check {
+	dir, err := s.tracing()
+	if err != nil {
+		return Check{Status: Warn, Found: err.Error(), Lost: "binder calls, and comparing with perf and bpftrace; nothing else needs it",
+			Do: "mount -t tracefs tracefs /sys/kernel/tracing (as root)"}
+	}
+	return Check{Status: OK, Found: dir}
+}
+
+// tracing returns where tracefs is.
+func (s *System) tracing() (string, error) {
 	for _, dir := range []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"} {
 		if s.exists(dir + "/events") {
-			return Check{Status: OK, Found: dir}
+			return dir, nil
 		}
 	}
-	return Check{Status: Warn, Found: "not mounted, or not readable", Lost: "comparing with perf and bpftrace; braid itself does not need it",
-		Do: "mount -t tracefs tracefs /sys/kernel/tracing (as root)"}
+	return "", errors.New("not mounted, or not readable")
 }

@@ -2,62 +2,11 @@ package doctor
 
 import (
 	"fmt"
-	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
+
+	"braid/internal/cpus"
 )
-
-func clockSource(s *System) Check {
-	lost := "accuracy: clock reads are slow, and the counter may not be what the kernel trusts"
-	name, err := s.text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-	if err != nil {
-		return unknown(err, lost)
-	}
-	switch {
-	case s.Arch == "amd64" && (name == "tsc" || name == "kvm-clock" || name == "hyperv_clocksource_tsc_page"):
-		return Check{Status: OK, Found: name}
-	case s.Arch != "amd64" && strings.HasPrefix(name, "arch_sys_counter"):
-		return Check{Status: OK, Found: name}
-	}
-	return Check{Status: Warn, Found: name, Lost: lost,
-		Do: "see why with: dmesg | grep -i -e tsc -e clocksource; the report shows the clock's residual error"}
-}
-
-// processorCounter checks the counter that records carry: constant rate, not stopping in idle states.
-func processorCounter(s *System) Check {
-	if s.Arch != "amd64" {
-		// The generic timer's frequency is fixed by the architecture (CNTFRQ_EL0).
-		return Check{Status: OK, Found: "generic timer (cntvct), constant by definition, frequency from cntfrq"}
-	}
-	lost := "correct times: the counter changes its rate with the processor's"
-	text, err := s.text("/proc/cpuinfo")
-	if err != nil {
-		return unknown(err, lost)
-	}
-	var flags []string
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
-			flags = strings.Fields(value)
-			break
-		}
-	}
-	var missing []string
-	for _, f := range []string{"constant_tsc", "nonstop_tsc"} {
-		if !slices.Contains(flags, f) {
-			missing = append(missing, f)
-		}
-	}
-	source := "frequency measured"
-	if slices.Contains(flags, "tsc_known_freq") {
-		source = "frequency known to the kernel; braid measures it"
-	}
-	if len(missing) > 0 {
-		return Check{Status: Warn, Found: "TSC without " + strings.Join(missing, ", "), Lost: lost,
-			Do: "use another machine, or a virtual machine with an invariant TSC; the report shows the clock's residual error"}
-	}
-	return Check{Status: OK, Found: "invariant TSC, " + source}
-}
 
 // ringMemory checks that two full rings fit into memory.
 func ringMemory(s *System) Check {
@@ -89,36 +38,52 @@ func ringMemory(s *System) Check {
 	return Check{Status: OK, Found: found}
 }
 
-// processors lists clusters by cpu_capacity, where the kernel knows different ones (big.LITTLE).
+// processors lists clusters, where some processors are stronger than others (big.LITTLE).
 func processors(s *System) Check {
-	lost := "nothing; the report cannot tell big cores from little ones"
-	dirs, err := fs.Glob(s.Root, "sys/devices/system/cpu/cpu[0-9]*")
-	if err != nil || len(dirs) == 0 {
-		return Check{Status: Unknown, Found: "/sys/devices/system/cpu lists none", Lost: lost}
+	all := cpus.Read(s.Root)
+	if !s.exists(cpus.Dir) {
+		return Check{Status: Unknown, Found: "/" + cpus.Dir + " does not exist", Lost: "telling big cores from little ones"}
 	}
-	count := make(map[int]int)
-	for _, dir := range dirs {
-		capacity := 1024 // SCHED_CAPACITY_SCALE
-		if text, err := s.text(dir + "/cpu_capacity"); err == nil {
-			if n, err := strconv.Atoi(text); err == nil {
-				capacity = n
+	off := ""
+	if n := len(all) - len(cpus.Online(all)); n > 0 {
+		off = fmt.Sprintf(", %d of them off", n)
+	}
+	var parts []string
+	for _, k := range cpus.Clusters(all) {
+		part := fmt.Sprintf("%s %s (%d of 1024", k.Name, cpus.Format(k.CPUs), k.Capacity)
+		for _, c := range all {
+			if c.ID != k.CPUs[0] {
+				continue
+			}
+			if c.Model != "" {
+				part += ", " + c.Model
+			}
+			if c.Estimated {
+				part += ", by frequency"
 			}
 		}
-		count[capacity]++
+		parts = append(parts, part+")")
 	}
-	if len(count) == 1 {
-		return Check{Status: OK, Found: fmt.Sprintf("%d, all alike", len(dirs))}
+	if len(parts) < 2 {
+		return Check{Status: OK, Found: fmt.Sprintf("%d%s, all alike", len(all), off)}
 	}
-	var kinds []int
-	for c := range count {
-		kinds = append(kinds, c)
+	return Check{Status: OK, Found: fmt.Sprintf("%d%s: %s", len(all), off, strings.Join(parts, ", "))}
+}
+
+// frequencies says whether the kernel tells how fast processors run, which it does where it sets that itself.
+func frequencies(s *System) Check {
+	for _, c := range cpus.Read(s.Root) {
+		if c.KHz == 0 {
+			continue
+		}
+		found := fmt.Sprintf("told: processor %d runs at %d MHz", c.ID, c.KHz/1000)
+		if c.MinKHz != 0 && c.MaxKHz != 0 {
+			found += fmt.Sprintf(", of %d to %d", c.MinKHz/1000, c.MaxKHz/1000)
+		}
+		return Check{Status: OK, Found: found}
 	}
-	slices.Sort(kinds)
-	var parts []string
-	for _, c := range kinds {
-		parts = append(parts, fmt.Sprintf("%d of capacity %d", count[c], c))
-	}
-	return Check{Status: OK, Found: fmt.Sprintf("%d: %s", len(dirs), strings.Join(parts, ", "))}
+	return Check{Status: Warn, Found: "not told (no cpufreq), as is usual in virtual machines", Lost: "the frequency at which threads ran",
+		Do: "nothing in a virtual machine; else a kernel with CONFIG_CPU_FREQ=y and the processor's driver"}
 }
 
 func targets(s *System) Check {

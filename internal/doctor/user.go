@@ -12,6 +12,7 @@ const (
 	capSysPtrace   = 19
 	capSysAdmin    = 21
 	capSysResource = 24
+	capSyslog      = 34
 	capPerfmon     = 38
 	capBPF         = 39
 )
@@ -164,24 +165,4 @@ func unprivilegedBPF(s *System) Check {
 		meaning = "unknown setting"
 	}
 	return Check{Status: OK, Found: fmt.Sprintf("%s (unprivileged_bpf_disabled is %.20s); braid does not need it", meaning, v)}
-}
-
-func perfParanoid(s *System) Check {
-	v, err := s.text("/proc/sys/kernel/perf_event_paranoid")
-	lost := "sampling and probes without root"
-	if err != nil {
-		return unknown(err, lost)
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil {
-		return unknown(err, lost)
-	}
-	found := fmt.Sprintf("perf_event_paranoid is %d", n)
-	if caps, err := s.caps(); err == nil && (has(caps, capPerfmon) || has(caps, capSysAdmin)) {
-		return Check{Status: OK, Found: found + ", which does not apply to you"}
-	}
-	if n > 1 {
-		return Check{Status: Warn, Found: found, Lost: lost, Do: "sysctl kernel.perf_event_paranoid=1"}
-	}
-	return Check{Status: OK, Found: found}
 }
