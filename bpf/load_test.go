@@ -174,7 +174,7 @@ func TestNotRoot(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Fatalf("as nobody: %v, output %q; want exit code 3", err, out)
 	}
-	const want = "not allowed to record kernel events: CAP_BPF and CAP_PERFMON missing: run as root\n"
+	const want = "not allowed to record kernel events: CAP_BPF and CAP_PERFMON missing: run as root (braid doctor: privileges)\n"
 	if string(out) != want {
 		t.Errorf("as nobody:\n got %q\nwant %q", out, want)
 	}

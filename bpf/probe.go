@@ -144,7 +144,7 @@ func (p *Probe) attach(pid int, path string, places methodPlaces, programs map[s
 		}
 		l, err := exe.Uprobe("", prog, &link.UprobeOptions{Address: offset, PID: pid})
 		if errors.Is(err, link.ErrNotSupported) || errors.Is(err, os.ErrNotExist) {
-			err = fmt.Errorf("%w: this kernel has no uprobes (CONFIG_UPROBE_EVENTS), or not at this instruction: %w", ErrNoProbe, err)
+			err = fmt.Errorf("%w: this kernel has no uprobes (CONFIG_UPROBE_EVENTS), or not at this instruction (braid doctor: uprobes): %w", ErrNoProbe, err)
 		}
 		if err != nil {
 			return fmt.Errorf("put a breakpoint at offset %#x: %w", offset, err)

@@ -99,7 +99,7 @@ func Load(opts Options) (*Recorder, error) {
 		return nil, err
 	}
 	if err := rlimit.RemoveMemlock(); err != nil {
-		return nil, fmt.Errorf("raise the limit on locked memory (give CAP_SYS_RESOURCE, or ulimit -l unlimited): %w", err)
+		return nil, fmt.Errorf("raise the limit on locked memory (give CAP_SYS_RESOURCE, or ulimit -l unlimited; braid doctor: memlock): %w", err)
 	}
 	types, err := loadTypes(opts.BTFPath, taken)
 	if err != nil {

@@ -34,7 +34,7 @@ func checkSystem() error {
 	}
 	if info, err := os.Stat("/proc/self/ns/pid"); err == nil {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Ino != initPidInode {
-			return fmt.Errorf("%w: run braid outside of the container, or start that with --pid=host", ErrPidNamespace)
+			return fmt.Errorf("%w: run braid outside of the container, or start that with --pid=host (braid doctor: pidns)", ErrPidNamespace)
 		}
 	}
 	if err := features.HaveMapType(ebpf.Array); err != nil {
@@ -42,7 +42,7 @@ func checkSystem() error {
 	}
 	// Without this, nothing else is of use; the ring buffer, which came with it, is not needed.
 	if err := features.HaveProgramHelper(ebpf.RawTracepoint, asm.FnKtimeGetBootNs); errors.Is(err, ebpf.ErrNotSupported) {
-		return fmt.Errorf("%w: programs can ask for CLOCK_BOOTTIME since Linux 5.8, or 4.14 of Android", ErrKernelTooOld)
+		return fmt.Errorf("%w: programs can ask for CLOCK_BOOTTIME since Linux 5.8, or 4.14 of Android (braid doctor: kernel)", ErrKernelTooOld)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func checkCapabilities() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s missing: run as root", ErrPermission, strings.Join(missing, " and "))
+	return fmt.Errorf("%w: %s missing: run as root (braid doctor: privileges)", ErrPermission, strings.Join(missing, " and "))
 }
 
 func missingCapabilities(effective uint64) (names []string) {
@@ -93,7 +93,7 @@ func loadTypes(path string, taken []string) (kernelTypes, error) {
 	const own = "/sys/kernel/btf/vmlinux"
 	if _, err := os.Stat(own); errors.Is(err, os.ErrNotExist) || slices.Contains(taken, withoutBTF) {
 		return kernelTypes{}, fmt.Errorf("%w: %s does not exist: give a BTF file of exactly this kernel with --btf FILE, or use a kernel "+
-			"built with CONFIG_DEBUG_INFO_BTF=y", ErrNoBTF, own)
+			"built with CONFIG_DEBUG_INFO_BTF=y (braid doctor: btf)", ErrNoBTF, own)
 	}
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -108,8 +108,8 @@ func explain(err error) error {
 		return err
 	}
 	if text, readErr := os.ReadFile("/sys/kernel/security/lockdown"); readErr == nil && strings.Contains(string(text), "[confidentiality]") {
-		return fmt.Errorf("%w: the kernel is locked down (confidentiality): boot without lockdown=confidentiality: %w", ErrPermission, err)
+		return fmt.Errorf("%w: the kernel is locked down (confidentiality): boot without lockdown=confidentiality (braid doctor: lockdown): %w", ErrPermission, err)
 	}
 	return fmt.Errorf("%w: the kernel refused although this process has the capabilities; look for SELinux, AppArmor or "+
-		"seccomp denials in the kernel log: %w", ErrPermission, err)
+		"seccomp denials in the kernel log (braid doctor: selinux, seccomp): %w", ErrPermission, err)
 }

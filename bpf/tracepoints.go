@@ -16,7 +16,7 @@ import (
 // tracefsFolders are where the kernel's events may be described, as the kernel's documentation has it.
 var tracefsFolders = []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}
 
-var errNoTracefs = errors.New("no tracefs: mount -t tracefs tracefs /sys/kernel/tracing")
+var errNoTracefs = errors.New("no tracefs: mount -t tracefs tracefs /sys/kernel/tracing (braid doctor: tracefs)")
 
 // classic returns whether a program sees the record that a tracepoint makes, not its arguments. Its hook is "group/name".
 func classic(hook string) bool { return strings.Contains(hook, "/") }

@@ -23,7 +23,7 @@ func Attach(pid int) ([]*Area, error) {
 		return nil, fmt.Errorf("process %d does not exist", pid)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking at process %d: %w: run braid as root, or as the user that owns it", pid, err)
+		return nil, fmt.Errorf("looking at process %d: %w: run braid as root, or as the user that owns it (braid doctor: ptrace)", pid, err)
 	}
 	defer maps.Close()
 	var out []*Area
@@ -96,7 +96,7 @@ func openDescriptor(pid int, inode string) (*os.File, error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	fds, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: run braid as root, or as the user that owns the process", err)
+		return nil, fmt.Errorf("%w: run braid as root, or as the user that owns the process (braid doctor: ptrace)", err)
 	}
 	for _, e := range fds {
 		path := filepath.Join(dir, e.Name())

@@ -43,23 +43,23 @@ func Supported(k Kind) error {
 		return fmt.Errorf("there is no kind of probes called %q", k)
 	}
 	if err := features.HaveProgramType(ebpf.Kprobe); err != nil {
-		return explain(err, "it can't load eBPF programs for probes (CONFIG_BPF_SYSCALL, CONFIG_UPROBE_EVENTS, CONFIG_BPF_EVENTS)")
+		return explain(err, "it can't load eBPF programs for probes (CONFIG_BPF_SYSCALL, CONFIG_UPROBE_EVENTS, CONFIG_BPF_EVENTS; braid doctor: config, uprobes)")
 	}
 	if err := features.HaveMapType(ebpf.RingBuf); err != nil {
-		return explain(err, "the BPF ring buffer came with Linux 5.8")
+		return explain(err, "the BPF ring buffer came with Linux 5.8 (braid doctor: ringbuf)")
 	}
 	switch k {
 	case Multi:
-		return explain(features.HaveBPFLinkUprobeMulti(), "uprobe_multi came with Linux 6.6")
+		return explain(features.HaveBPFLinkUprobeMulti(), "uprobe_multi came with Linux 6.6 (braid doctor: uprobes)")
 	case Session:
-		return explain(haveSession(), "sessions of uprobe_multi came with Linux 6.13")
+		return explain(haveSession(), "sessions of uprobe_multi came with Linux 6.13 (braid doctor: uprobes)")
 	case Static:
 		if features.HaveBPFLinkUprobeMulti() == nil {
 			return nil
 		}
 	}
 	if _, err := os.Stat("/sys/bus/event_source/devices/uprobe/type"); err != nil {
-		return fmt.Errorf("%w: it was built without CONFIG_UPROBE_EVENTS", ErrNoKind)
+		return fmt.Errorf("%w: it was built without CONFIG_UPROBE_EVENTS (braid doctor: uprobes)", ErrNoKind)
 	}
 	return nil
 }

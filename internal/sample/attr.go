@@ -129,14 +129,14 @@ func choose(o Options) (*kind, error) {
 		case (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) && k.kernel:
 			k.userOnly()
 			k.notes = append(k.notes, fmt.Sprintf("samples have no kernel frames, and what threads do in the kernel is not sampled: "+
-				"that needs root or CAP_PERFMON, or /proc/sys/kernel/perf_event_paranoid at 1 (it is %d)", paranoid()))
+				"that needs root or CAP_PERFMON, or /proc/sys/kernel/perf_event_paranoid at 1 (it is %d; braid doctor: perf_paranoid)", paranoid()))
 		case k.event == tracefile.SampleCycles && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM):
 			k.clock()
 		case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
-			return nil, fmt.Errorf("sampling: %w: be root, or have CAP_PERFMON, or set /proc/sys/kernel/perf_event_paranoid to 2 (it is %d): %w",
+			return nil, fmt.Errorf("sampling: %w: be root, or have CAP_PERFMON, or set /proc/sys/kernel/perf_event_paranoid to 2 (it is %d; braid doctor: perf_paranoid): %w",
 				ErrPermission, paranoid(), err)
 		case errors.Is(err, unix.ENOSYS):
-			return nil, fmt.Errorf("sampling: this kernel has no performance events (CONFIG_PERF_EVENTS), or seccomp forbids them: %w", err)
+			return nil, fmt.Errorf("sampling: this kernel has no performance events (CONFIG_PERF_EVENTS), or seccomp forbids them (braid doctor: config, seccomp): %w", err)
 		default:
 			return nil, fmt.Errorf("sampling: open a performance event: %w", err)
 		}

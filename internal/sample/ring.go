@@ -28,7 +28,7 @@ func newRing(fd, cpu, size int) (*ring, error) {
 			return &ring{cpu, fd, mem, mem[page:]}, nil
 		}
 		if size /= 2; size < 4*page { // locked memory is limited
-			return nil, fmt.Errorf("map the buffer of CPU %d's samples: %w (see /proc/sys/kernel/perf_event_mlock_kb)", cpu, err)
+			return nil, fmt.Errorf("map the buffer of CPU %d's samples: %w (see /proc/sys/kernel/perf_event_mlock_kb; braid doctor: memlock)", cpu, err)
 		}
 	}
 }
