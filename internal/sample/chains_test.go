@@ -2,6 +2,7 @@ package sample
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -12,11 +13,34 @@ import (
 	"braid/internal/tracefile"
 )
 
-// buildChains builds testdata/chains.c.
-func buildChains(t *testing.T, flags ...string) string {
+// An emulated processor takes many of its samples while pages are made, whose part of the stack can't be copied yet.
+var minComplete, minKnown = func() (int, int) {
+	if os.Getenv("BRAID_TEST_SAMPLE") != "" {
+		return 85, 1
+	}
+	return 98, 3
+}()
+
+// chains returns the program testdata/chains.c. A guest has no compiler: there BRAID_TEST_SAMPLE=DIR says where it is, as
+// chains and, with frame pointers, chains-fp.
+func chains(t *testing.T, framePointers bool) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "chains")
-	if text, err := exec.Command("gcc", append(flags, "-O2", "-pthread", "-o", out, "testdata/chains.c")...).CombinedOutput(); err != nil {
+	name, flags := "chains", []string{"-pthread", "-fomit-frame-pointer"}
+	if framePointers {
+		name, flags = "chains-fp", []string{"-pthread", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"}
+	}
+	if dir := os.Getenv("BRAID_TEST_SAMPLE"); dir != "" {
+		return filepath.Join(dir, name)
+	}
+	return compile(t, name, "chains.c", flags...)
+}
+
+// compile builds a program of testdata.
+func compile(t *testing.T, name, source string, flags ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), name)
+	args := append([]string{"-O2", "-o", out, filepath.Join("testdata", source)}, flags...)
+	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	return out
@@ -25,7 +49,7 @@ func buildChains(t *testing.T, flags ...string) string {
 // The program's known chains, innermost first, as expressions over names that are joined by spaces. outer is what every
 // complete stack ends with.
 var (
-	outer = `turns (main( __libc_start_call_main)?( __libc_start_main\S*)?( _start)?|thread start_thread( \S*clone\S*)?)$`
+	outer = `turns (main( __libc_start_call_main)?( __libc_start_main\S*)?( _start)?|thread start_thread( \S*clone\S*| thread_start)?)$`
 	known = []string{
 		`^burn deep3 deep2 deep1 ` + outer,
 		`^burn( recurse){21} ` + outer,
@@ -53,37 +77,82 @@ func impossible(chain []string) string {
 }
 
 func TestChainsByTables(t *testing.T) {
-	r := sampleCommand(t, Options{Hz: 499, Stacks: tracefile.StackDWARF, StackBytes: MaxStackBytes}, buildChains(t, "-fomit-frame-pointer"), "0.3")
-	r.checkKnown(t, 0.98)
+	r := sampleCommand(t, Options{Hz: 199, Stacks: tracefile.StackDWARF, StackBytes: MaxStackBytes}, chains(t, false), "0.4")
+	r.checkKnown(t)
 }
 
+// Where there are tables, frame pointers add nothing; that they take nothing away is what is tested.
 func TestChainsByTablesOrPointers(t *testing.T) {
-	r := sampleCommand(t, Options{Hz: 499, StackBytes: MaxStackBytes}, buildChains(t, "-fomit-frame-pointer"), "0.3")
-	r.checkKnown(t, 0.98)
+	r := sampleCommand(t, Options{Hz: 199, StackBytes: MaxStackBytes}, chains(t, false), "0.4")
+	r.checkKnown(t)
 }
 
-// checkKnown checks that each known chain is there, that at least share of the samples are complete, and that no sample is
+// By frame pointers alone, what the library calls back, and signal handlers, lose their callers: the library has no frame
+// pointers.
+func TestChainsByPointers(t *testing.T) {
+	r := sampleCommand(t, Options{Hz: 199, Stacks: tracefile.StackFP}, chains(t, true), "0.4")
+	ways := map[string]int{}
+	found := 0
+	for i := range r.samples {
+		s := &r.samples[i]
+		ways[s.Way.String()+" "+s.End.String()]++
+		chain := r.chain(s)
+		// The innermost function may not have made its frame, or have undone it: then its caller is missing.
+		if call := impossible(chain[min(1, len(chain)):]); call != "" {
+			t.Fatalf("no such call: %s, in %v (%v)", call, chain, s.End)
+		}
+		if regexp.MustCompile(`^burn (deep3 )?deep2 deep1 turns`).MatchString(strings.Join(chain, " ")) {
+			found++
+		}
+	}
+	if found < 3 {
+		t.Errorf("%d samples of deep1: %v", found, ways)
+	}
+	t.Log(ways)
+}
+
+// A copy that is smaller than the function's frame ends the stack, and says so.
+func TestCut(t *testing.T) {
+	r := sampleCommand(t, Options{Hz: 199, StackBytes: 4096}, chains(t, false), "0.2")
+	cut := 0
+	for i := range r.samples {
+		s := &r.samples[i]
+		chain := r.chain(s)
+		large := len(chain) > 1 && chain[0] == "burn" && chain[1] == "large"
+		if large && s.End != tracefile.EndCut {
+			t.Errorf("%v ends with %v", chain, s.End)
+		}
+		if large {
+			cut++
+		}
+	}
+	if cut == 0 || r.sampler.Incomplete() < uint64(cut) {
+		t.Errorf("%d stacks were cut, %d are said to be incomplete", cut, r.sampler.Incomplete())
+	}
+}
+
+// checkKnown checks that each known chain is there, that at least minComplete percent of the samples are complete, and that no sample is
 // impossible, of each thread and process.
-func (r *taken) checkKnown(t *testing.T, share float64) {
+func (r *taken) checkKnown(t *testing.T) {
 	t.Helper()
 	found := make([]int, len(known))
 	ends := map[tracefile.StackEnd]int{}
-	threads, kernel, complete := map[string]int{}, 0, 0
+	threads, kernel := map[string]int{}, 0
 	for i := range r.samples {
 		s := &r.samples[i]
 		chain := r.chain(s)
 		joined := strings.Join(chain, " ")
+		ends[s.End]++
+		if s.End != tracefile.EndComplete && s.End != tracefile.EndNone {
+			t.Logf("%v: %s, at %x, of process %d (the first is %d)", s.End, joined, s.User, s.Tgid, r.pid)
+		}
 		if call := impossible(chain); call != "" {
-			t.Errorf("no such call: %s, in %s (%v)", call, joined, s.End)
+			t.Fatalf("no such call: %s, in %s (%v)", call, joined, s.End)
 		}
 		if strings.Contains(joined, " turns ") {
 			threads[fmt.Sprint(int(s.Tgid) == r.pid, s.Tid == s.Tgid)]++
-			ends[s.End]++
-			if s.End == tracefile.EndComplete {
-				complete++
-				if !regexp.MustCompile(" " + outer).MatchString(joined) {
-					t.Errorf("complete, but it ends in the middle: %s", joined)
-				}
+			if s.End == tracefile.EndComplete && !regexp.MustCompile(" "+outer).MatchString(joined) {
+				t.Fatalf("complete, but it ends in the middle: %s", joined)
 			}
 		}
 		for k, e := range known {
@@ -96,12 +165,12 @@ func (r *taken) checkKnown(t *testing.T, share float64) {
 		}
 	}
 	for k, n := range found {
-		if n < 3 {
+		if n < minKnown {
 			t.Errorf("%d samples of %s", n, known[k])
 		}
 	}
-	if total := len(r.samples); float64(complete) < share*float64(total) || total < 150 {
-		t.Errorf("%d of %d samples are complete: %v", complete, total, ends)
+	if total := len(r.samples); ends[tracefile.EndComplete] < total*minComplete/100 || total < 100 {
+		t.Errorf("of %d samples: %v", total, ends)
 	}
 	if len(threads) != 3 {
 		t.Errorf("samples of the main thread, the other one, and the child: %v", threads)
@@ -109,10 +178,8 @@ func (r *taken) checkKnown(t *testing.T, share float64) {
 	if kernel == 0 {
 		t.Error("no sample of system_calls has kernel frames")
 	}
-	for name, n := range r.sampler.Lost() { // a machine that is busy otherwise may lose some
-		if name != "samples_lost" || n > uint64(len(r.samples)/10) {
-			t.Errorf("lost: %d %s", n, name)
-		}
+	if n := r.sampler.Lost()["samples_lost"]; n > uint64(len(r.samples)) { // a machine that is busy otherwise may lose some
+		t.Errorf("lost: %v", r.sampler.Lost())
 	}
 	t.Logf("%d samples on %s: %v %v, %d in read", len(r.samples), runtime.GOARCH, ends, found, kernel)
 }

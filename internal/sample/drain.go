@@ -104,7 +104,7 @@ func (s *Sampler) handle(r record, out *tracefile.Samples) {
 	case unix.PERF_RECORD_COMM: // pid, tid, name
 		if r.misc&unix.PERF_RECORD_MISC_COMM_EXEC != 0 {
 			pid := le.Uint32(r.body)
-			s.spaces.all[pid] = &space{pid: pid}
+			s.spaces.all[pid] = &space{pid: pid, executing: true}
 		}
 	case unix.PERF_RECORD_FORK: // pid, ppid, tid, ptid
 		if pid, parent := le.Uint32(r.body), le.Uint32(r.body[4:]); pid != parent {

@@ -32,7 +32,9 @@ type part struct {
 type space struct {
 	pid   uint32
 	parts []part // in order of addresses, without overlap
-	read  uint64 // number of the drain in which /proc was read last
+	// executing says that the process has begun with a program, and has not been seen to run it.
+	executing bool
+	read      uint64 // number of the drain in which /proc was read last
 }
 
 // add puts a mapping over what was there.

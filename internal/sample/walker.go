@@ -53,11 +53,24 @@ func (w *walker) sample(r record, time uint64) (t tracefile.Sample, ok bool) {
 	} else {
 		w.pointers(&t, &q)
 	}
+	if w.executing(&t) {
+		t.User, t.Way, t.End = nil, tracefile.StackNone, tracefile.EndNone
+	}
 	for _, addr := range t.User {
 		w.s.spaces.note(q.pid, addr, time)
 	}
 	w.s.ends[t.End&15]++
 	return t, true
+}
+
+// executing reports whether a process may still be in the call that executes its program: its registers are the old
+// program's then, and its stack has gone.
+func (w *walker) executing(t *tracefile.Sample) bool {
+	s := w.s.spaces.of(t.Tgid)
+	if t.Flags&tracefile.SampleKernel == 0 || t.End == tracefile.EndComplete || t.Way == tracefile.StackFP && len(t.User) > 1 {
+		s.executing = false
+	}
+	return s.executing
 }
 
 // pointers takes over the frames that the kernel found by frame pointers.

@@ -70,6 +70,9 @@ func (w *Walker) Walk(frames []uint64, regs *Regs, mem Memory) (all []uint64, en
 			return frames, Bad, tables, chained
 		case w.FramePointers:
 			chained = true
+			if ok = leaf && w.leaf(regs, mem, code); ok {
+				break
+			}
 			if end, ok = w.chain(regs, mem, n == 0); !ok && end == Complete {
 				end = noCode(code)
 			}
@@ -164,6 +167,23 @@ func (w *Walker) value(r *rule, cfa uint64, regs *Regs, mem Memory) (v uint64, e
 		return 0, Cut, false
 	}
 	return v, Complete, true
+}
+
+// leaf makes regs those of the caller of an innermost function that called nothing and made no frame, such as most of
+// arm64's vdso, if it is one: its return address is still in its register. If that leads into the same file, it may be what a call left
+// there; if it is also where the frame pointer leads to, there is a frame.
+func (w *Walker) leaf(regs *Regs, mem Memory, code Code) bool {
+	if !w.Arch.linked {
+		return false
+	}
+	ra := w.Arch.Strip(regs.R[w.Arch.ra])
+	caller := w.Find(ra - 1)
+	saved, ok := mem.Word(regs.R[w.Arch.fp] + 8)
+	if caller.Table == nil || caller.Table == code.Table || caller.Bias == code.Bias || ok && w.Arch.Strip(saved) == ra {
+		return false
+	}
+	regs.PC = ra
+	return true
 }
 
 // chain follows the frame pointer, to which both ABIs agree: it points at the caller's frame pointer, with the return
