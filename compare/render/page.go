@@ -151,11 +151,7 @@ func (v *view) page() *page {
 		p.Sections = append(p.Sections, v.section(c, fmt.Sprintf("c%d", i), len(clusters) == 1))
 	}
 	p.Tiles = v.tiles(clusters)
-	for _, a := range v.r.Arms {
-		if !a.Ran {
-			p.Missing = append(p.Missing, missing{armTitle(a), or(a.WhyNot, "no reason is known"), a.NextStep})
-		}
-	}
+	p.Missing = v.missed()
 	p.Proofs = v.proofs()
 	return p
 }

@@ -167,18 +167,13 @@ func (t *texter) whole(c result.Cluster, name string) {
 
 // missing says which arms there are no figures of.
 func (t *texter) missing() {
-	first := true
-	for _, a := range t.r.Arms {
-		if a.Ran {
-			continue
-		}
-		if first {
+	for i, m := range t.missed() {
+		if i == 0 {
 			t.say("\nArms that did not run")
-			first = false
 		}
-		s := "- " + armTitle(a) + ": " + or(a.WhyNot, "no reason is known")
-		if a.NextStep != "" {
-			s += "; next: " + a.NextStep
+		s := "- " + m.Name + ": " + m.Why
+		if m.Next != "" {
+			s += "; next: " + m.Next
 		}
 		t.wrap(s)
 	}

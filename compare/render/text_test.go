@@ -49,6 +49,25 @@ func TestText(t *testing.T) {
 	}
 }
 
+// Arms with the same title and the same reason are one line.
+func TestMissed(t *testing.T) {
+	s := server.study()
+	for i := range s.Arms {
+		if a := &s.Arms[i]; a.Group == result.GroupProbe {
+			a.Title, a.Class, a.Ran, a.WhyNot, a.NextStep = "uprobe", "", false, "no probes here", "a newer kernel"
+		}
+	}
+	var found []missing
+	for _, m := range newView(s, sketch(s)).missed() {
+		if m.Why == "no probes here" {
+			found = append(found, m)
+		}
+	}
+	if len(found) != 1 || found[0].Name != "uprobe (32 arms)" || found[0].Next != "a newer kernel" {
+		t.Errorf("%+v", found)
+	}
+}
+
 func checkWidth(t *testing.T, name, text string) {
 	t.Helper()
 	for l := range strings.Lines(text) {

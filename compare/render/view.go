@@ -207,6 +207,25 @@ func (v *view) verdict(r *estimate.Row) string {
 // isSlower needs the interval of the median to agree with the t test, which is about means and can follow a few samples.
 func isSlower(r *estimate.Row) bool { return r.IsSlower && r.Overhead.Low > 0 }
 
+// missed says which arms did not run. Those that are called the same, as they differ only in the instruction that they would have sat on,
+// are named once.
+func (v *view) missed() (out []missing) {
+	var same grouping
+	for _, a := range v.r.Arms {
+		if !a.Ran {
+			same.add(armTitle(a)+"\x00"+or(a.WhyNot, "no reason is known")+"\x00"+a.NextStep, a.Name)
+		}
+	}
+	for _, k := range same.keys {
+		f := strings.SplitN(k, "\x00", 3)
+		if n := len(same.of[k]); n > 1 {
+			f[0] += fmt.Sprintf(" (%d arms)", n)
+		}
+		out = append(out, missing{f[0], f[1], f[2]})
+	}
+	return out
+}
+
 // excluded says which series have no figures, and why.
 func (v *view) excluded() []string {
 	where := grouping{}
