@@ -59,6 +59,7 @@ func Perfetto(out io.Writer, tr *timeline.Trace) (Counts, error) {
 		Machine: m.Machine, CPUs: m.CPUs, UUID: [16]byte(id[:16])})
 	e.keyCut, e.keyCount = e.w.Key("cut"), e.w.Key("count")
 	e.describe()
+	e.processors()
 	for _, th := range tr.Threads {
 		if err := e.methods(th); err != nil {
 			return e.counts, err
@@ -68,6 +69,7 @@ func Perfetto(out io.Writer, tr *timeline.Trace) (Counts, error) {
 		return e.counts, err
 	}
 	e.waits()
+	e.places()
 	e.binder()
 	if err := e.samples(); err != nil {
 		return e.counts, err
