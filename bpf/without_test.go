@@ -15,8 +15,7 @@ import (
 func TestWithoutRingBuffer(t *testing.T) {
 	t.Setenv(WithoutEnv, withoutRing)
 	t.Run("switches", TestSleeps)
-	t.Run("processes", TestSpawn)
-	t.Run("limits", TestLimitsAndHistograms)
+	t.Run("processes", TestAnnounce)
 }
 
 // The same with programs on raw tracepoints, as on the kernels that have neither.

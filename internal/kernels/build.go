@@ -11,16 +11,25 @@ import (
 // build makes, below dir, what a guest's /test holds: a test binary for each run, braid and the programs of its tests.
 func build(dir string) error {
 	b := builder{dir: dir}
-	b.mkdir("arm64", "probes", "braid-arm64", "braid-arm", "keep")
+	b.mkdir("arm64", "arm", "probes", "braid-arm64", "braid-arm", "keep")
 	made := map[string]string{}
 	for _, r := range runs {
 		if made[r.pkg] == "" {
 			made[r.pkg] = binaryOf(r.pkg)
-			b.command([]string{"GOARCH=arm64"}, "go", "test", "-c", "-o", filepath.Join(dir, made[r.pkg]), "./"+r.pkg)
+			b.command([]string{"GOARCH=arm64"}, "go", "test", "-tags", tags, "-c", "-o", filepath.Join(dir, made[r.pkg]), "./"+r.pkg)
 		}
 	}
 	const cross = "aarch64-linux-gnu-"
-	b.command(nil, cross+"gcc", "-O1", "-static", "-pthread", "-o", filepath.Join(dir, "arm64/target"), "bpf/testdata/target.c")
+	for _, p := range []struct{ name, source, flags string }{
+		{"target", "bpf/testdata/target.c", "-O1"},
+		{"binder", "bpf/testdata/binder.c", "-O1"},
+		{"chains", "internal/sample/testdata/chains.c", "-O2 -fomit-frame-pointer"},
+		{"chains-fp", "internal/sample/testdata/chains.c", "-O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer"},
+	} {
+		b.command(nil, append([]string{cross + "gcc", "-static", "-pthread", "-o", filepath.Join(dir, "arm64", p.name), p.source},
+			strings.Fields(p.flags)...)...)
+	}
+	b.command(nil, "arm-linux-gnueabihf-gcc", "-O1", "-static", "-pthread", "-o", filepath.Join(dir, "arm/target"), "bpf/testdata/target.c")
 	host := filepath.Join(dir, "keep/braid")
 	b.command(nil, "go", "build", "-o", host, "./cmd/braid")
 	probe := []string{cross + "g++", "-O2", "-static", "-pthread", "bpf/testdata/probe.cc", "-o"}

@@ -6,16 +6,34 @@ type run struct {
 	pkg  string // below the module's root
 	// env is set in a guest, whose folder /test holds what build made.
 	env []string
-	// guest says that there is nothing to run natively.
+	// guest says that there is nothing to run natively. Such tests may have a build tag.
 	guest bool
 }
 
+// In each guest, the last one takes things from the kernel that it cannot have back.
 var runs = []run{
 	{name: "bpf", pkg: "bpf", env: []string{"BRAID_TEST_TARGET=/test/arm64/target", "BRAID_TEST_PROBES=/test/probes", "BRAID_TEST_STRICT=1"}},
+	{name: "bpf-arm", pkg: "bpf", guest: true, env: []string{"BRAID_TEST_TARGET=/test/arm/target", "BRAID_TEST_STRICT=1", "TMPDIR=/disk"}},
+	{name: "bpf-disk", pkg: "bpf", env: []string{"BRAID_TEST_TARGET=/test/arm64/target", "BRAID_TEST_STRICT=1", "TMPDIR=/disk"}},
+	{name: "binder", pkg: "bpf", guest: true, env: []string{"BRAID_TEST_TARGET=/test/arm64/target", "BRAID_TEST_BINDER=/test/arm64/binder"}},
+	{name: "sample", pkg: "internal/sample", env: []string{"BRAID_TEST_SAMPLE=/test/arm64"}},
 	{name: "braid", pkg: "cmd/braid", env: []string{"BRAID_TEST_BIN=/test/braid-arm64", "BRAID_TEST_PERFETTO=/tmp/perfetto"}},
 	{name: "braid-arm", pkg: "cmd/braid", guest: true,
 		env: []string{"BRAID_TEST_BIN=/test/braid-arm", "BRAID_TEST_PERFETTO=/tmp/perfetto"}},
+	{name: "locked", pkg: "cmd/braid", guest: true, env: []string{"BRAID_TEST_BIN=/test/braid-arm64"}},
 }
+
+// tags are the build tags of tests that only guests can run.
+const tags = "guest,binder"
+
+// modules are what a guest's kernel loads: binder, a disk and its file system.
+var modules = []string{"binder_linux devices=binder", "loop", "ext4"}
+
+// prepare is what a guest's shell does first.
+const prepare = `mkdir -p /tmp/perfetto /test/tmp /disk
+export TMPDIR=/test/tmp
+truncate -s 300M /tmp/disk && mkfs.ext2 -F /tmp/disk >/dev/null && mount -t ext4 -o loop /tmp/disk /disk || echo no disk
+`
 
 // feature is a row of the table: it works where all of its tests pass.
 type feature struct {
@@ -27,27 +45,40 @@ type feature struct {
 }
 
 var features = []feature{
-	{"methods recorded, with thread states", "braid", []string{"TestFork", "TestExitCodes", "TestExec"}, 1},
-	{"attaching to a running program", "braid", []string{"TestFor", "TestAttach"}, 1},
+	{"methods recorded, with thread states", "braid", []string{"TestFork", "TestExec"}, 1},
+	{"attaching to a running program", "braid", []string{"TestFor", "TestAttachEnds"}, 1},
 	{"200 threads", "braid", []string{"TestManyThreads"}, 0},
-	{"crashes, kills", "braid", []string{"TestCrash", "TestKilledByItself", "TestRecorderKilled"}, 0},
-	{"report, dump", "braid", []string{"TestReportWidth", "TestDumpSections"}, 0},
-	{"methods without root", "braid", []string{"TestWithoutRoot"}, 1},
+	{"crashes, kills", "braid", []string{"TestCrash", "TestKilledByItself", "TestRecorderKilled"}, 1},
+	{"report, dump", "braid", []string{"TestReportWidth", "TestDumpSections"}, 1},
 	{"doctor", "braid", []string{"TestDoctor"}, 1},
-	{"watch: start, flush, status, stop", "braid", []string{"TestWatchFlush", "TestWatchTurn"}, 1},
-	{"watch: a crash triggers", "braid", []string{"TestWatchCrash"}, 0},
+	{"compare", "braid", []string{"TestCompare", "TestCompareNotRoot"}, 1},
+	{"watch: start, flush, status, stop", "braid", []string{"TestWatchTurn", "TestWatchFlush"}, 2},
+	{"watch: a crash triggers", "braid", []string{"TestWatchCrash"}, 1},
 	{"watch: slow methods, from rings and by probes", "braid", []string{"TestWatchMethod"}, 0},
-	{"watch: as a user", "braid", []string{"TestWatchAsUser"}, 0},
-	{"32-bit programs", "braid-arm", []string{"TestFork", "TestExitCodes", "TestFor"}, 1},
-	{"switches and wake-ups, as ftrace has them", "bpf", []string{"TestSleeps", "TestFutex"}, 2},
-	{"forks, execs, exits", "bpf", []string{"TestSpawn", "TestForeigners"}, 2},
-	{"raw tracepoints, types from a file", "bpf", []string{"TestRawTracepoints"}, 1},
+	{"watch: by cgroup, version 2 and none", "braid", []string{"TestWatchCgroup"}, 1},
+	{"32-bit programs: methods, states, attaching", "braid-arm", []string{"TestFork", "TestFor", "TestExec"}, 1},
+	{"32-bit programs: waits, fsync, requests", "bpf-arm", []string{"TestSleeps", "TestWriteAndFsync"}, 2},
+	{"unit sched: switches and wake-ups, as ftrace has them", "bpf", []string{"TestSleeps", "TestFutex"}, 2},
+	{"unit sched: idle processors", "bpf", []string{"TestIdleOfBigger", "TestIdleAgreesWithFtrace"}, 0},
+	{"unit io: requests, fsync, reads", "bpf-disk", []string{"TestWriteAndFsync", "TestDirectReads"}, 1},
+	{"unit io: major faults", "bpf-disk", []string{"TestMajorFaults"}, 0},
+	{"unit wait: what threads sleep in", "bpf", []string{"TestWaits"}, 1},
+	{"unit wait: binder", "binder", []string{"TestBinderClient", "TestBinderServer"}, 2},
+	{"samples, by tables and frame pointers", "sample", []string{"TestChainsByTablesOrPointers", "TestChainsByPointers"}, 1},
+	{"forks, execs, exits", "bpf", []string{"TestSpawn", "TestForeigners", "TestAdopt"}, 2},
+	{"processes announced", "bpf", []string{"TestAnnounce", "TestAnnounceRename", "TestAnnounceSignal", "TestAnnounceByOwner"}, 0},
+	{"limits and histograms", "bpf-disk", []string{"TestLimitsAndHistograms"}, 0},
+	{"probes at methods", "bpf", []string{"TestProbe", "TestProbeTwo"}, 0},
 	{"losses counted", "bpf", []string{"TestRingFull"}, 0},
 	{"nothing left in the kernel", "bpf", []string{"TestNothingLeftAfterClose", "TestNothingLeftAfterKill"}, 2},
-	{"a clear word without capabilities", "bpf", []string{"TestNotRoot"}, 1},
-	{"processes announced", "bpf", []string{"TestAnnounce", "TestAnnounceRename", "TestAnnounceSignal"}, 0},
-	{"limits and histograms", "bpf", []string{"TestLimitsAndHistograms"}, 0},
-	{"probes at methods", "bpf", []string{"TestProbe", "TestProbeTwo"}, 0},
+	{"without the ring buffer", "bpf", []string{"TestWithoutRingBuffer", "TestPerfBuffersFull"}, 1},
+	{"without tp_btf, types from a file", "bpf", []string{"TestRawTracepoints", "TestWithoutTpBTF"}, 2},
+	{"without BTF", "braid", []string{"TestWithout"}, 1},
+	{"without bpf, perf, privileges, tracefs, in a pid namespace", "braid", []string{"TestConfined"}, 1},
+	{"without root", "braid", []string{"TestWithoutRoot"}, 1},
+	{"with CAP_BPF and CAP_PERFMON alone", "braid", []string{"TestCapabilities"}, 1},
+	{"perf_event_paranoid", "locked", []string{"TestParanoid"}, 1},
+	{"lockdown", "locked", []string{"TestLockdown"}, 1},
 }
 
 // chosen returns the features that are tried, with their tests.
