@@ -126,7 +126,7 @@ func btf(s *System) Check {
 		return Check{Status: OK, Found: path}
 	}
 	return Check{Status: Fail, Found: path + " does not exist", Lost: lostKernel + " (programs cannot adapt to this kernel)",
-		Do: "use a kernel with CONFIG_DEBUG_INFO_BTF=y, or record with --kernel none"}
+		Do: "give the types of exactly this kernel with --btf FILE, use a kernel with CONFIG_DEBUG_INFO_BTF=y, or record with --kernel none"}
 }
 
 // probe turns a feature probe into a check.

@@ -184,6 +184,9 @@ func (d *Daemon) openKernel() {
 		return
 	}
 	d.kernel, d.kernelState = side, "on"
+	for _, note := range side.rec.Fallbacks() {
+		d.log.Info("kernel events", "note", note)
+	}
 }
 
 // match is what the kernel announces: the names, cgroups and users of all programs. Where one can't be said that way, the
