@@ -80,28 +80,6 @@ type Waited struct {
 	Who []Who `json:"who,omitempty"`
 }
 
-// Called is whom a thread called through binder.
-type Called struct {
-	Pid     uint32 `json:"pid"`
-	Process string `json:"process"` // empty: not known
-	// Tid is the thread that worked on the longest call; 0: none was seen to receive it.
-	Tid    uint32 `json:"tid,omitempty"`
-	Thread string `json:"thread,omitempty"`
-	Code   uint32 `json:"code"`
-	// QueuedNs is from calls to receipts, ServedNs from those to replies, ReplyNs the replies' way back; of the calls of
-	// which these were seen.
-	QueuedNs int64 `json:"queued_ns"`
-	ServedNs int64 `json:"served_ns"`
-	ReplyNs  int64 `json:"reply_ns"`
-	// What the threads that worked on the calls did, from the calls to the replies.
-	RunningNs  int64 `json:"running_ns"`
-	RunnableNs int64 `json:"runnable_ns"`
-	SleepingNs int64 `json:"sleeping_ns"`
-	BlockedNs  int64 `json:"blocked_ns"`
-	// Unanswered calls had no reply that was seen.
-	Unanswered uint64 `json:"unanswered,omitempty"`
-}
-
 // thing is what a wait was for, so that those for the same can be summed.
 type thing struct {
 	cause  Cause
@@ -133,8 +111,7 @@ type sleeper struct {
 	timedOut uint64
 	wakers   map[uint32]wake
 	last     *timeline.Wait
-	longest  *timeline.Wait
-	called   Called
+	calls    []*timeline.Transaction
 }
 
 // slept adds a part of a sleep.
@@ -161,32 +138,8 @@ func (s *sleeper) count(w *timeline.Wait) {
 	if w.TimedOut() {
 		s.timedOut++
 	}
-	if s.longest == nil || w.End-w.Start > s.longest.End-s.longest.Start {
-		s.longest = w
-	}
 	if w.Binder != nil {
-		s.called.add(w.Binder)
-	}
-}
-
-// add adds the parts of one call.
-func (c *Called) add(x *timeline.Transaction) {
-	if x.ReplyID == 0 {
-		c.Unanswered++
-	}
-	if x.Received != 0 && x.Sent != 0 {
-		c.QueuedNs += x.Received - x.Sent
-	}
-	if x.Received != 0 && x.ReplyID != 0 {
-		c.ServedNs += x.Replied - x.Received
-	}
-	if x.Done != 0 && x.ReplyID != 0 {
-		c.ReplyNs += x.Done - x.Replied
-	}
-	for state, to := range map[timeline.State]*int64{
-		timeline.Running: &c.RunningNs, timeline.Runnable: &c.RunnableNs, timeline.Sleeping: &c.SleepingNs, timeline.Blocked: &c.BlockedNs,
-	} {
-		*to += x.Queued[state] + x.Served[state]
+		s.calls = append(s.calls, w.Binder)
 	}
 }
 
@@ -198,13 +151,7 @@ func (s *sleeper) merge(o *sleeper) {
 	for tid, w := range o.wakers {
 		s.wakers[tid] = s.wakers[tid].and(w)
 	}
-	if o.longest != nil && (s.longest == nil || o.longest.End-o.longest.Start > s.longest.End-s.longest.Start) {
-		s.longest = o.longest
-	}
-	c, d := &s.called, &o.called
-	c.QueuedNs, c.ServedNs, c.ReplyNs, c.Unanswered = c.QueuedNs+d.QueuedNs, c.ServedNs+d.ServedNs, c.ReplyNs+d.ReplyNs, c.Unanswered+d.Unanswered
-	c.RunningNs, c.RunnableNs = c.RunningNs+d.RunningNs, c.RunnableNs+d.RunnableNs
-	c.SleepingNs, c.BlockedNs = c.SleepingNs+d.SleepingNs, c.BlockedNs+d.BlockedNs
+	s.calls = append(s.calls, o.calls...)
 }
 
 const mostWaited = 3
@@ -239,7 +186,7 @@ func (a *analyzer) waited(f *Finding, c *cpus, all map[thing]*sleeper) error {
 			w.Address = fmt.Sprintf("%#x", t.object)
 		}
 		if t.cause == Binder {
-			w.Binder = a.called(t, s, c)
+			w.Binder = a.called(s.calls, c, mostNested)
 		}
 		if w.Who, err = a.wokenBy(c, s.wakers); err != nil {
 			return err
@@ -247,14 +194,4 @@ func (a *analyzer) waited(f *Finding, c *cpus, all map[thing]*sleeper) error {
 		f.Waits = append(f.Waits, w)
 	}
 	return nil
-}
-
-// called names whom the calls went to.
-func (a *analyzer) called(t thing, s *sleeper, c *cpus) *Called {
-	to := s.called
-	to.Pid, to.Code, to.Process = t.pid, t.code, a.trace.ProcessName(t.pid)
-	if x := s.longest.Binder; x.To != 0 {
-		to.Tid, to.Thread = x.To, c.comms[x.To]
-	}
-	return &to
 }

@@ -94,7 +94,7 @@ func TestNamesWait(t *testing.T) {
 		{"binder", func(a *actor) []func() { return []func(){a.binder(100*ms, 20, true)} }, "binder", 100 * ms,
 			"100ms of it waiting for binder calls in oddity (100ms in 1 call with code 3 to process 60, whose thread Binder:60_1 (61) was running for 40.0ms and runnable for 60.0ms of it)",
 			[]Waited{{What: "binder call", Ns: 100 * ms, Waits: 1, Who: []Who{{Tid: 61, Name: "Binder:60_1", Ns: 100 * ms}}, Binder: &Called{
-				Pid: 60, Tid: 61, Thread: "Binder:60_1", Code: 3, QueuedNs: 60*ms + us, ServedNs: 40*ms - us, ReplyNs: us, RunningNs: 40 * ms, RunnableNs: 60 * ms,
+				Pid: 60, Tid: 61, Thread: "Binder:60_1", Code: 3, Calls: 1, Ns: 100*ms + us, QueuedNs: 60*ms + us, ServedNs: 40*ms - us, ReplyNs: us, RunningNs: 40 * ms, RunnableNs: 60 * ms,
 			}}}},
 		{"binder, two calls", func(a *actor) []func() {
 			return []func(){a.binder(50*ms, 20, true), a.binder(50*ms, 30, true)}
@@ -184,5 +184,49 @@ func TestWaitSignatures(t *testing.T) {
 	slices.Sort(found)
 	if !slices.Equal(found, []string{"binder", "sleep"}) {
 		t.Errorf("found %v: %+v", found, r.Signatures)
+	}
+}
+
+// chained calls thread 61 of process 60 for 100 ms, which waits for a futex, and calls thread 71 of process 70, and that
+// thread 81 of process 80, which sleeps. Processes are the tens of threads.
+func (a *actor) chained() func() {
+	return func() {
+		s, from := a.s, a.now
+		h := func(at int64, tid uint32) kevent.Header {
+			return kevent.Header{Time: uint64(from + at*ms), Tid: tid, CPU: uint16(tid)}
+		}
+		add := func(at int64, b []byte) { s.add(from+at*ms, b) }
+		process := func(tid uint32) uint32 { return tid / 10 * 10 }
+		call := func(id int32, from, to uint32, code uint32, sent, received, replied, done int64) {
+			add(sent, kevent.AppendBinderTransaction(nil, h(sent, from), kevent.BinderTransaction{DebugID: id, Tgid: process(from), ToTgid: process(to), Code: code}))
+			add(received, kevent.AppendBinderReceived(nil, h(received, to), kevent.BinderReceived{DebugID: id, Tgid: process(to)}))
+			add(replied, kevent.AppendBinderTransaction(nil, h(replied, to), kevent.BinderTransaction{
+				DebugID: id + 1, Tgid: process(to), ToTgid: process(from), ToTid: from, InReplyTo: id, Reply: 1}))
+			add(done, kevent.AppendBinderReceived(nil, h(done, from), kevent.BinderReceived{DebugID: id + 1, Tgid: process(from)}))
+		}
+		call(20, a.tid, 61, 3, 0, 10, 99, 100)
+		add(40, kevent.AppendSyscallWait(nil, h(40, 61), kevent.SyscallWait{
+			StartNs: uint64(from + 20*ms), Tgid: 60, FD: -1, Call: kevent.WaitFutexWait, Object: 0xbeef}))
+		add(40, kevent.AppendFutexWake(nil, h(40, 62), kevent.FutexWake{StartNs: uint64(from + 39*ms), Tgid: 60, Address: 0xbeef, Woken: 1}))
+		call(30, 61, 71, 7, 50, 51, 88, 90)
+		call(40, 71, 81, 9, 55, 56, 86, 87)
+		add(80, kevent.AppendSyscallWait(nil, h(80, 81), kevent.SyscallWait{
+			StartNs: uint64(from + 60*ms), Tgid: 80, FD: -1, Call: kevent.WaitNanosleep}))
+		a.off(100*ms, kevent.StateSleeping, 61)
+	}
+}
+
+// Where the threads waited that worked on a call is told, through calls within calls.
+func TestCallsWithinCalls(t *testing.T) {
+	r := commits(t, func(a *actor) []func() { return []func(){a.chained()} }).analyze(Options{})
+	want := "100ms in 1 call with code 3 to process 60, whose thread 61 was running for 89.0ms of it; " +
+		"there 20.0ms in futex_wait of 0xbeef, released by thread 62; there 40.0ms in 1 call with code 7 to process 70, whose thread 71 was running for 37.0ms of it; " +
+		"there 32.0ms in 1 call with code 9 to process 80, whose thread 81 was running for 30.0ms of it; there 20.0ms in nanosleep)"
+	if !strings.Contains(r.Explanation[0], want) {
+		t.Errorf("%s\nlacks %s", r.Explanation[0], want)
+	}
+	b := r.Findings[0].Waits[0].Binder
+	if b.Next == nil || b.Next.Pid != 70 || b.Next.Next == nil || b.Next.Next.Pid != 80 || b.Next.Next.Next != nil || b.Next.Next.Waits[0].What != "nanosleep" {
+		t.Errorf("%+v", b)
 	}
 }

@@ -50,11 +50,15 @@ func woken(where string, by []Who) (more []string) {
 
 // answered says whom binder calls went to, and what was done there.
 func (w *Waited) answered() string {
-	c := w.Binder
-	text := fmt.Sprintf("%s in %s with code %d to %s", wording.Duration(w.Ns), plural(w.Waits, "call"), c.Code, c.name())
+	return fmt.Sprintf("%s in %s", wording.Duration(w.Ns), w.Binder.told(w.Ns))
+}
+
+// told says whom calls went to that took a time, what the threads there did, and where these waited.
+func (c *Called) told(ns int64) string {
+	text := fmt.Sprintf("%s with code %d to %s", plural(c.Calls, "call"), c.Code, c.name())
 	switch {
 	case c.Unanswered == 0:
-	case w.Waits == 1:
+	case c.Calls == 1:
 		text += ", to which no answer was seen"
 	default:
 		text += fmt.Sprintf(", to %d of which no answer was seen", c.Unanswered)
@@ -69,19 +73,42 @@ func (w *Waited) answered() string {
 	}{
 		{c.RunningNs, "running"}, {c.RunnableNs, "runnable"}, {c.SleepingNs, "sleeping"}, {c.BlockedNs, "blocked"},
 	} {
-		if s.ns > w.Ns/20 {
+		if s.ns > ns/20 {
 			did = append(did, fmt.Sprintf("%s for %s", s.what, wording.Duration(s.ns)))
 		}
 	}
-	who := "whose thread " + who(Who{Tid: c.Tid, Name: c.Thread}) + " was"
-	if w.Waits > 1 {
+	who := "whose " + who(Who{Tid: c.Tid, Name: c.Thread}) + " was"
+	if c.Thread != "" {
+		who = "whose thread" + strings.TrimPrefix(who, "whose")
+	}
+	if c.Calls > 1 {
 		who = "whose threads were"
 	}
 	switch {
 	case len(did) > 0:
 		text += fmt.Sprintf(", %s %s of it", who, strings.Join(did, " and "))
-	case w.Waits == 1:
+	case c.Calls == 1:
 		text += ", " + who + " in states that were not recorded"
+	}
+	for i := range c.Waits {
+		if w := &c.Waits[i]; w.Ns > ns/20 {
+			text += "; " + w.there()
+		}
+	}
+	if c.Next != nil && c.Next.Ns > ns/20 {
+		text += fmt.Sprintf("; there %s in %s", wording.Duration(c.Next.Ns), c.Next.told(c.Next.Ns))
+	}
+	return text
+}
+
+// there says what a thread waited for that worked on a call.
+func (w *Waited) there() string {
+	text := fmt.Sprintf("there %s in %s", wording.Duration(w.Ns), w.What)
+	if w.Address != "" {
+		text += " of " + w.Address
+	}
+	if len(w.Who) > 0 {
+		text += ", released by " + who(w.Who[0])
 	}
 	return text
 }
