@@ -22,7 +22,7 @@ PROGRAM_NEEDS = /usr/include/tcl8.6/tcl.h:tcl-dev /usr/include/oniguruma.h:libon
 	flex:flex bison:bison /usr/src/googletest/CMakeLists.txt:libgtest-dev /usr/include/gmock/gmock.h:libgmock-dev \
 	/usr/include/benchmark/benchmark.h:libbenchmark-dev /usr/share/unicode/UnicodeData.txt:unicode-data
 
-.PHONY: all test test-programs test-torture soak test-guests test-kernels bench setup generate lint clean
+.PHONY: all test test-programs test-torture soak test-guests test-kernels bench setup generate lint clean release
 
 all:
 	$(GO) build -o bin/braid ./cmd/braid
@@ -84,6 +84,16 @@ bench: setup
 # Makes the committed objects again: runtime, eBPF programs, workloads, demo program.
 generate: setup
 	$(GO) generate ./inline/... ./bpf/... ./compare/... ./internal/...
+
+# The binaries to copy onto other machines: no libc, no linker, nothing else to copy along. The one for android/arm64 differs
+# from linux/arm64's in where it looks for temporary files and time zones; as a Go program for Android alone would have the
+# system's linker load it, it is built as a plain executable.
+release:
+	mkdir -p bin
+	set -e; for t in android/arm64 linux/arm64 linux/amd64; do \
+		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build -buildmode=exe -trimpath -ldflags '-s -w' -o bin/braid-$${t%/*}-$${t#*/} ./cmd/braid; \
+	done
+	./scripts/check-static bin/braid-android-arm64 bin/braid-linux-arm64 bin/braid-linux-amd64
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "gofmt would change: $$bad" >&2; exit 1; }

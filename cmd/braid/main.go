@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"braid/inline/launcher"
+	"braid/internal/android"
 	"braid/internal/recorder"
 )
 
@@ -15,6 +16,9 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == recorder.LaunchArg {
 		os.Exit(recorder.Launched(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] != "record" { // it needs none, and its program gets the environment as it is
+		android.UseTemp()
 	}
 	os.Exit(run(os.Args[1:], systemStreams()))
 }

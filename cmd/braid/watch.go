@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"braid/internal/android"
 	"braid/internal/ctl"
 	"braid/internal/trigger"
 	"braid/internal/watch"
@@ -62,6 +63,9 @@ func (o *watchOptions) resolve() (*trigger.Config, error) {
 	c, err := o.read()
 	if err != nil {
 		return nil, err
+	}
+	if c.Output.Dir == trigger.DefaultDir {
+		c.Output.Dir = android.Dir("traces", trigger.DefaultDir)
 	}
 	if o.dir != "" {
 		c.Output.Dir = o.dir

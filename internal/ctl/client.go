@@ -9,8 +9,9 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"time"
+
+	"braid/internal/android"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,10 +21,7 @@ var ErrNoDaemon = errors.New("no braid watch runs")
 
 // DefaultPath is where the socket is if nobody says otherwise.
 func DefaultPath() string {
-	if _, err := os.Stat("/system/build.prop"); runtime.GOOS == "android" || err == nil {
-		return "/data/local/tmp/braid/watch.sock"
-	}
-	return "/run/braid/watch.sock"
+	return android.Dir("watch.sock", "/run/braid/watch.sock")
 }
 
 // Client is a connection to a daemon. It may be used from one goroutine at a time.
