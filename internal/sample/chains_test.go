@@ -77,20 +77,20 @@ func impossible(chain []string) string {
 }
 
 func TestChainsByTables(t *testing.T) {
-	r := sampleCommand(t, Options{Hz: 199, Stacks: tracefile.StackDWARF, StackBytes: MaxStackBytes}, chains(t, false), "0.4")
+	r := sampleCommand(t, Options{Hz: 299, Stacks: tracefile.StackDWARF, StackBytes: MaxStackBytes}, chains(t, false), "0.2")
 	r.checkKnown(t)
 }
 
 // Where there are tables, frame pointers add nothing; that they take nothing away is what is tested.
 func TestChainsByTablesOrPointers(t *testing.T) {
-	r := sampleCommand(t, Options{Hz: 199, StackBytes: MaxStackBytes}, chains(t, false), "0.4")
+	r := sampleCommand(t, Options{Hz: 299, StackBytes: MaxStackBytes}, chains(t, false), "0.2")
 	r.checkKnown(t)
 }
 
 // By frame pointers alone, what the library calls back, and signal handlers, lose their callers: the library has no frame
 // pointers.
 func TestChainsByPointers(t *testing.T) {
-	r := sampleCommand(t, Options{Hz: 199, Stacks: tracefile.StackFP}, chains(t, true), "0.4")
+	r := sampleCommand(t, Options{Hz: 299, Stacks: tracefile.StackFP}, chains(t, true), "0.1")
 	ways := map[string]int{}
 	found := 0
 	for i := range r.samples {
@@ -113,7 +113,7 @@ func TestChainsByPointers(t *testing.T) {
 
 // A copy that is smaller than the function's frame ends the stack, and says so.
 func TestCut(t *testing.T) {
-	r := sampleCommand(t, Options{Hz: 199, StackBytes: 4096}, chains(t, false), "0.2")
+	r := sampleCommand(t, Options{Hz: 299, StackBytes: 4096}, chains(t, false), "0.1")
 	cut := 0
 	for i := range r.samples {
 		s := &r.samples[i]
