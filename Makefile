@@ -15,7 +15,7 @@ NEEDS = gcc:gcc g++:g++ make:make clang:clang clang-19:clang-19 llvm-strip-19:ll
 	cmake:cmake meson:meson ninja:ninja-build automake:automake libtoolize:libtool \
 	gfortran:gfortran gnatmake:gnat gobjc \
 	spin:spin /usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz:gcc-12-source xz:xz-utils csmith:csmith /usr/include/csmith/csmith.h:libcsmith-dev \
-	promtool:prometheus chromium:chromium uftrace:uftrace lttng:lttng-tools babeltrace2:babeltrace2 liblttng-ust-dev javac:default-jdk-headless
+	promtool:prometheus sqlite3:sqlite3 chromium:chromium uftrace:uftrace lttng:lttng-tools babeltrace2:babeltrace2 liblttng-ust-dev javac:default-jdk-headless
 
 # What the slow programs of internal/programs need besides.
 PROGRAM_NEEDS = /usr/include/tcl8.6/tcl.h:tcl-dev /usr/include/oniguruma.h:libonig-dev \

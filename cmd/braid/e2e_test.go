@@ -129,7 +129,7 @@ func must(t *testing.T, args ...string) string {
 	return o.stdout
 }
 
-var summaryLine = regexp.MustCompile(`^braid: (\d+) records of (\d+) threads?( \(the newest: \d+ rings? filled up\))?(, \d+ kernel events)?(, nothing lost|; lost: [a-z0-9_, ]+): (\S+) \(\d+ (bytes|KiB|MiB)\)$`)
+var summaryLine = regexp.MustCompile(`^braid: (\d+) records of (\d+) threads?( \(the newest: \d+ rings? filled up\))?(, \d+ kernel events)?(?:, \d+ samples?(?: \(\d+ with an incomplete stack\))?)?(, nothing lost|; lost: [a-z0-9_, ]+): (\S+) \(\d+ (bytes|KiB|MiB)\)$`)
 
 // record records with these options and arguments into a new file. The exit code must be want, nothing lost, no eBPF
 // program left, and the last line the summary.
