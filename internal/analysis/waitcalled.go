@@ -45,7 +45,7 @@ func (a *analyzer) called(calls []*timeline.Transaction, c *cpus, depth int) *Ca
 	longest := calls[0]
 	for _, x := range calls {
 		to.add(x)
-		if x.Over-x.Sent > longest.Over-longest.Sent {
+		if x.Waited() > longest.Waited() {
 			longest = x
 		}
 	}
@@ -67,22 +67,12 @@ func (c *Called) add(x *timeline.Transaction) {
 	if x.ReplyID == 0 {
 		c.Unanswered++
 	}
-	if x.Over > x.Sent && x.Sent != 0 {
-		c.Ns += x.Over - x.Sent
-	}
-	if x.Received != 0 && x.Sent != 0 {
-		c.QueuedNs += x.Received - x.Sent
-	}
-	if x.Received != 0 && x.ReplyID != 0 {
-		c.ServedNs += x.Replied - x.Received
-	}
-	if x.Done != 0 && x.ReplyID != 0 {
-		c.ReplyNs += x.Done - x.Replied
-	}
-	c.RunningNs += x.Queued[timeline.Running] + x.Served[timeline.Running]
-	c.RunnableNs += x.Queued[timeline.Runnable] + x.Served[timeline.Runnable]
-	c.SleepingNs += x.Queued[timeline.Sleeping] + x.Served[timeline.Sleeping]
-	c.BlockedNs += x.Queued[timeline.Blocked] + x.Served[timeline.Blocked]
+	c.Ns += x.Waited()
+	queued, served, reply := x.Parts()
+	c.QueuedNs, c.ServedNs, c.ReplyNs = c.QueuedNs+queued, c.ServedNs+served, c.ReplyNs+reply
+	did := x.Did()
+	c.RunningNs, c.RunnableNs = c.RunningNs+did[timeline.Running], c.RunnableNs+did[timeline.Runnable]
+	c.SleepingNs, c.BlockedNs = c.SleepingNs+did[timeline.Sleeping], c.BlockedNs+did[timeline.Blocked]
 }
 
 // waitsWithin sums what threads waited for while they worked on calls.
@@ -146,7 +136,7 @@ func (a *analyzer) nested(calls []*timeline.Transaction) (longest []*timeline.Tr
 	kinds := make(map[thing][]*timeline.Transaction)
 	var order []thing
 	for _, x := range a.trace.Kernel.Transactions() {
-		if x.Within == nil || !around[x.Within] || x.OneWay() || x.Over == 0 {
+		if x.Within == nil || !around[x.Within] || x.Waited() == 0 {
 			continue
 		}
 		t := thing{cause: Binder, pid: x.ToPid, code: x.Code}
@@ -159,7 +149,7 @@ func (a *analyzer) nested(calls []*timeline.Transaction) (longest []*timeline.Tr
 	for _, t := range order {
 		ns := int64(0)
 		for _, x := range kinds[t] {
-			ns += x.Over - x.Sent
+			ns += x.Waited()
 		}
 		if ns > most {
 			longest, most = kinds[t], ns

@@ -112,10 +112,9 @@ func (e *exporter) binder() {
 	threads := make(map[uint32][]binderSlice)
 	for _, x := range e.tr.Kernel.Transactions() {
 		var client, server *binderSlice
-		if x.From != 0 && (x.Sent != 0 || x.Over != 0) && e.trackOf(x.From) != nil {
-			client = &binderSlice{start: uint64(x.Sent), end: uint64(max(x.Over, x.Sent)), name: call, args: e.called(x)}
+		if x.From != 0 && x.Since != 0 && e.trackOf(x.From) != nil {
+			client = &binderSlice{start: uint64(x.Since), end: uint64(max(x.Over, x.Since)), name: call, args: e.called(x)}
 			if x.Sent == 0 {
-				client.start = e.begin
 				client.args = append(client.args, perfetto.String(e.keyCut, "start"))
 			}
 			if x.Open {
@@ -170,7 +169,11 @@ func (e *exporter) binder() {
 // called are the arguments of a caller's slice.
 func (e *exporter) called(x *timeline.Transaction) []perfetto.Arg {
 	args := []perfetto.Arg{perfetto.Uint(e.w.Key("to_process"), uint64(x.ToPid))}
-	add := func(key string, ns int64) { args = append(args, perfetto.Int(e.w.Key(key), ns)) }
+	add := func(key string, ns int64) {
+		if ns != 0 {
+			args = append(args, perfetto.Int(e.w.Key(key), ns))
+		}
+	}
 	if x.To != 0 {
 		args = append(args, perfetto.Uint(e.w.Key("to_thread"), uint64(x.To)))
 	}
@@ -178,19 +181,12 @@ func (e *exporter) called(x *timeline.Transaction) []perfetto.Arg {
 		args = append(args, perfetto.Uint(e.w.Key("code"), uint64(x.Code)), perfetto.Pointer(e.w.Key("flags"), uint64(x.Flags)),
 			perfetto.Int(e.w.Key("debug_id"), int64(x.ID)))
 	}
-	if x.Sent != 0 && x.Received != 0 {
-		add("queued_ns", x.Received-x.Sent)
-	}
-	if x.Received != 0 && x.Replied != 0 {
-		add("served_ns", x.Replied-x.Received)
-	}
-	if x.ReplyID != 0 && x.Done != 0 {
-		add("reply_ns", x.Done-x.Replied)
-	}
-	for _, state := range []timeline.State{timeline.Running, timeline.Runnable, timeline.Sleeping, timeline.Blocked} {
-		if ns := x.Queued[state] + x.Served[state]; ns != 0 {
-			add("server_"+state.String()+"_ns", ns)
-		}
+	queued, served, reply := x.Parts()
+	add("queued_ns", queued)
+	add("served_ns", served)
+	add("reply_ns", reply)
+	for state, ns := range x.Did() {
+		add("server_"+timeline.State(state).String()+"_ns", ns)
 	}
 	if !x.OneWay() && x.ReplyID == 0 {
 		args = append(args, perfetto.Bool(e.w.Key("unanswered"), true))

@@ -59,7 +59,9 @@ type BinderCalls struct {
 	ToProcess string `json:"to_process"`
 	Code      uint32 `json:"code"`
 	OneWay    bool   `json:"one_way"`
-	Calls     uint64 `json:"calls"`
+	// Within: the caller is no process that was recorded, and called while it worked on a call of one.
+	Within bool   `json:"within"`
+	Calls  uint64 `json:"calls"`
 	// TotalNs is what callers waited, and MaxNs the longest; 0 for one-way calls.
 	TotalNs int64 `json:"total_ns"`
 	MaxNs   int64 `json:"max_ns"`
@@ -103,7 +105,7 @@ func (r *Report) waits(t *timeline.Trace, o Options) error {
 	calls := make(map[string]*WaitCalls)
 	for _, a := range t.Kernel.Threads() {
 		shown[a.Tid] = o.shows(a.Tid, a.Name)
-		if !shown[a.Tid] {
+		if !shown[a.Tid] || a.Serves && o.Thread == "" {
 			continue
 		}
 		for i := range a.Waits {
@@ -149,18 +151,20 @@ func (r *Report) waits(t *timeline.Trace, o Options) error {
 func binderCalls(t *timeline.Trace, shown map[uint32]bool) []BinderCalls {
 	type key struct {
 		from, to, code uint32
-		oneWay         bool
+		oneWay, within bool
 	}
 	sums := make(map[key]*BinderCalls)
 	for _, x := range t.Kernel.Transactions() {
 		if !shown[x.From] && !shown[x.To] || x.Sent == 0 {
 			continue
 		}
-		k := key{x.FromPid, x.ToPid, x.Code, x.OneWay()}
+		caller := t.Kernel.Thread(x.From)
+		k := key{x.FromPid, x.ToPid, x.Code, x.OneWay(), caller != nil && caller.Serves}
 		b := sums[k]
 		if b == nil {
 			b = &BinderCalls{
-				Pid: k.from, Process: t.ProcessName(k.from), ToPid: k.to, ToProcess: t.ProcessName(k.to), Code: k.code, OneWay: k.oneWay,
+				Pid: k.from, Process: t.ProcessName(k.from), ToPid: k.to, ToProcess: t.ProcessName(k.to), Code: k.code,
+				OneWay: k.oneWay, Within: k.within,
 			}
 			sums[k] = b
 		}
@@ -190,23 +194,17 @@ func (b *BinderCalls) add(x *timeline.Transaction, end int64) {
 	}
 	if x.Received == 0 {
 		b.Unreceived++
-	} else {
-		b.QueuedNs += x.Received - x.Sent
-		if x.Replied != 0 {
-			b.ServedNs += x.Replied - x.Received
-		}
 	}
-	switch {
-	case x.OneWay():
-	case x.ReplyID == 0:
+	if !x.OneWay() && x.ReplyID == 0 {
 		b.Unanswered++
-	case x.Done != 0:
-		b.ReplyNs += x.Done - x.Replied
 	}
-	b.Server.RunningNs += x.Queued[timeline.Running] + x.Served[timeline.Running]
-	b.Server.RunnableNs += x.Queued[timeline.Runnable] + x.Served[timeline.Runnable]
-	b.Server.SleepingNs += x.Queued[timeline.Sleeping] + x.Served[timeline.Sleeping]
-	b.Server.BlockedNs += x.Queued[timeline.Blocked] + x.Served[timeline.Blocked]
+	queued, served, reply := x.Parts()
+	b.QueuedNs, b.ServedNs, b.ReplyNs = b.QueuedNs+queued, b.ServedNs+served, b.ReplyNs+reply
+	did := x.Did()
+	b.Server.RunningNs += did[timeline.Running]
+	b.Server.RunnableNs += did[timeline.Runnable]
+	b.Server.SleepingNs += did[timeline.Sleeping]
+	b.Server.BlockedNs += did[timeline.Blocked]
 }
 
 // lockWait is a wait for a futex, with the methods that the waiter and the one that released it were in.

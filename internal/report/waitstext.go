@@ -123,8 +123,20 @@ func (c *BinderCalls) to() string {
 	return s
 }
 
+// from names who called, if that was none of the recorded processes.
+func (c *BinderCalls) from() string {
+	s := fmt.Sprintf("called from process %d", c.Pid)
+	if c.Process != "" {
+		s = fmt.Sprintf("called from %s (%d)", wording.Printable(c.Process), c.Pid)
+	}
+	return s + ", while it worked on a call"
+}
+
 // said is what else there is to say of calls.
 func (c *BinderCalls) said() (lines []string) {
+	if c.Within {
+		lines = append(lines, c.from())
+	}
 	var did []string
 	for _, s := range []struct {
 		what string

@@ -117,7 +117,7 @@ func (k *Kernel) Finish() {
 	}
 	k.states.Finish(end)
 	k.spans.finish()
-	k.stats.WaitStats = k.waits.finish(k.opts.Begin, end, k.thread)
+	k.stats.WaitStats = k.waits.finish(end, k.thread)
 	k.stats.StateStats, k.stats.SpanStats, k.stats.Unsorted = k.states.Stats(), k.spans.stats, k.sorter.Late()
 	k.stats.Damaged = k.sorter.Damaged()
 	for _, a := range k.threads {

@@ -107,6 +107,7 @@ type WaitStats struct {
 const (
 	maxWaits  = 1 << 19
 	maxSleeps = 64 // of a thread in one call
+	fewSleeps = 4  // the same as long as no such call is told
 	maxWakes  = 1 << 18
 )
 
@@ -150,8 +151,11 @@ func (w *waits) interval(tid uint32, iv Interval) {
 	if iv.State != Sleeping && iv.State != Blocked {
 		return
 	}
-	s := w.sleeps[tid]
-	if len(s) == maxSleeps {
+	s, most := w.sleeps[tid], fewSleeps
+	if w.kept > 0 {
+		most = maxSleeps
+	}
+	if len(s) >= most {
 		s = s[:copy(s, s[1:])]
 	}
 	w.sleeps[tid] = append(s, iv)
@@ -174,7 +178,11 @@ func (w *waits) event(h kevent.Header, body []byte, thread func(tid uint32) *Act
 	case kevent.KindBinderTransaction:
 		w.binder.transaction(at, h.Tid, kevent.DecodeBinderTransaction(body))
 	case kevent.KindBinderReceived:
-		w.binder.received(at, h.Tid, kevent.DecodeBinderReceived(body))
+		var slept Interval
+		if s := w.sleeps[h.Tid]; len(s) > 0 {
+			slept = s[len(s)-1]
+		}
+		w.binder.received(at, h.Tid, kevent.DecodeBinderReceived(body), slept)
 	case kevent.KindBinderDone:
 		w.binder.done(at, kevent.DecodeBinderDone(body))
 	case kevent.KindExit:
@@ -222,28 +230,21 @@ func (w *waits) keep(a *Activity, v Wait) {
 }
 
 // finish gives binder calls to the threads that waited, and futexes the threads that released them.
-func (w *waits) finish(begin, end int64, thread func(tid uint32) *Activity) WaitStats {
+func (w *waits) finish(end int64, thread func(tid uint32) *Activity) WaitStats {
 	w.binder.finish(end)
 	for _, x := range w.binder.all {
 		until := x.Over
 		if x.Open {
 			until = end
 		}
-		if x.OneWay() || until == 0 || x.From == 0 {
+		if x.OneWay() || until == 0 || x.From == 0 || x.Since == 0 {
 			continue
-		}
-		start := x.Sent
-		if x.Sent == 0 {
-			if x.ID != 0 || w.binder.lostIn(begin, x.Replied) {
-				continue // since when is not known
-			}
-			start = begin
 		}
 		a := thread(x.From)
 		if a.Tgid == 0 {
 			a.Tgid = x.FromPid
 		}
-		w.keep(a, Wait{Start: start, End: until, Binder: x, FD: -1, Call: kevent.WaitIoctl, File: kevent.FileBinder})
+		w.keep(a, Wait{Start: x.Since, End: until, Binder: x, FD: -1, Call: kevent.WaitIoctl, File: kevent.FileBinder})
 	}
 	w.stats.BinderStats = w.binder.stats
 	return w.stats
@@ -278,7 +279,7 @@ func withoutCalling(all []Wait) []Wait {
 		if w.Class() != WaitServe {
 			return false
 		}
-		i, _ := slices.BinarySearchFunc(calls, w.End, func(x *Transaction, t int64) int { return cmp.Compare(x.Sent, t) })
+		i, _ := slices.BinarySearchFunc(calls, w.End, func(x *Transaction, t int64) int { return cmp.Compare(x.Since, t) })
 		return i > 0 && (calls[i-1].Over >= w.Start || calls[i-1].Open)
 	})
 }

@@ -335,15 +335,23 @@ var waitStories = []struct{ name, events, want string }{
 		id 7: 10/1 -> 40/41 code 0: 200 210 270 280 over 280
 		id 9: 40/41 -> 10/1 code 0: 220 230 250 260 over 260 within 7`},
 	{"called before the recording", `
+		10 cpu 0: - -> 1
+		20 cpu 0: 1 -> - S
 		300 reply 8 41 to 1
+		301 wake 1 by 41
+		305 cpu 0: - -> 1
 		310 recv 8 1
+		315 call 1 binder from 0
+		350 reply 18 41 to 1
+		360 recv 18 1
 		400 recv 20 41
 		500 reply 22 41 to 1 re 21
 		510 recv 22 1`,
-		`1: 0-310 binder id 0
+		`1: 20-310 binder id 0
 		id 0: 10/1 -> 40/41 code 0: 0 0 300 310 over 310
+		id 0: 10/1 -> 40/41 code 0: 0 0 350 360 over 360
 		id 21: 10/1 -> 40/41 code 0: 0 0 500 510 over 510
-		unsent 3 unanswered 0 beyond 0 0`},
+		unsent 4 unanswered 0 beyond 0 0`},
 	{"a thread that waits for calls, and one that calls in between", `
 		200 call 41 binder from 100
 		300 send 7 41 to 40 oneway

@@ -9,7 +9,7 @@ import (
 // Transaction is one binder call: sent by a thread, received by another one, answered, and the answer received. Times are
 // CLOCK_BOOTTIME ns; 0 is what was not seen. A Transaction does not change once the kernel events are finished.
 type Transaction struct {
-	ID      int32 // the kernel's debug_id; 0: the call was received before the recording, and only its reply was seen
+	ID      int32 // the kernel's debug_id; 0: the reply did not tell it, as for a call that was received before the recording
 	ReplyID int32 // debug_id of the reply; 0: none was seen
 	Node    int32 // the object that was called
 	Code    uint32
@@ -20,6 +20,9 @@ type Transaction struct {
 	// Sent and Received are of the call, Replied and Done of its reply. For what To did without a reply, a one-way call
 	// above all, Replied is when To waited for the next call.
 	Sent, Received, Replied, Done int64
+	// Since is when From began to wait: Sent, or if that was not seen, when it began the sleep that the reply ended, if that
+	// is known; the wait is longer then.
+	Since int64
 	// Over is when From no longer waited: Done, or when the system call in which it waited returned without a reply. 0 if
 	// that was not seen, and for one-way calls.
 	Over int64
@@ -34,6 +37,37 @@ type Transaction struct {
 
 // OneWay reports whether the sender did not wait.
 func (x *Transaction) OneWay() bool { return x.Flags&kevent.BinderOneWay != 0 }
+
+// Parts is how long the call was queued until its receipt, served from there until the reply, and its reply on the way; 0
+// where one end was not seen.
+func (x *Transaction) Parts() (queued, served, reply int64) {
+	if x.Sent != 0 && x.Received != 0 {
+		queued = x.Received - x.Sent
+	}
+	if x.Received != 0 && x.Replied != 0 {
+		served = x.Replied - x.Received
+	}
+	if x.ReplyID != 0 && x.Done != 0 {
+		reply = x.Done - x.Replied
+	}
+	return queued, served, reply
+}
+
+// Waited is how long From waited, as far as that was seen, in ns; 0 if the call was not over.
+func (x *Transaction) Waited() int64 {
+	if x.Since == 0 || x.Over == 0 || x.OneWay() {
+		return 0
+	}
+	return x.Over - x.Since
+}
+
+// Did is what To did while the call was queued and served, in ns by state. What is not known is missing.
+func (x *Transaction) Did() (ns [NumStates]int64) {
+	for s := range ns {
+		ns[s] = x.Queued[s] + x.Served[s]
+	}
+	return ns
+}
 
 // BinderStats counts what of binder transactions could not be joined.
 type BinderStats struct {
@@ -91,7 +125,7 @@ func (b *binder) transaction(at int64, tid uint32, e kevent.BinderTransaction) {
 		return
 	}
 	x := &Transaction{
-		ID: e.DebugID, Node: e.Node, Code: e.Code, Flags: e.Flags, From: tid, FromPid: e.Tgid, ToPid: e.ToTgid, Sent: at,
+		ID: e.DebugID, Node: e.Node, Code: e.Code, Flags: e.Flags, From: tid, FromPid: e.Tgid, ToPid: e.ToTgid, Sent: at, Since: at,
 	}
 	if !b.keep(x) {
 		return
@@ -128,10 +162,13 @@ func (b *binder) served(x *Transaction) {
 	b.serving[x.To] = slices.DeleteFunc(b.serving[x.To], func(o *Transaction) bool { return o == x })
 }
 
-// received takes the receipt of a call or of a reply.
-func (b *binder) received(at int64, tid uint32, e kevent.BinderReceived) {
+// received takes the receipt of a call or of a reply. slept is the thread's last sleep; zero if none is known.
+func (b *binder) received(at int64, tid uint32, e kevent.BinderReceived, slept Interval) {
 	if x := b.replies[e.DebugID]; x != nil {
 		delete(b.replies, e.DebugID)
+		if x.Since == 0 && slept.Waker == x.To && slept.End >= x.Replied {
+			x.Since = slept.Start
+		}
 		x.From, x.FromPid, x.Done, x.Over = tid, e.Tgid, at, at
 		b.waitsNot(x)
 		return

@@ -134,7 +134,7 @@ func TestBinderDrops(t *testing.T) {
 		}
 		for _, a := range k.Threads() {
 			for i := range a.Waits {
-				if v := &a.Waits[i]; v.Binder == nil || v.Start != v.Binder.Sent || v.End != v.Binder.Over && !v.Binder.Open || v.End <= v.Start {
+				if v := &a.Waits[i]; v.Binder == nil || v.Start != v.Binder.Since || v.End != v.Binder.Over && !v.Binder.Open || v.End <= v.Start {
 					t.Fatalf("seed %d: wait %+v for %+v", seed, v, v.Binder)
 				}
 			}
