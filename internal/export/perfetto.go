@@ -71,10 +71,10 @@ func Perfetto(out io.Writer, tr *timeline.Trace) (Counts, error) {
 	e.waits()
 	e.places()
 	e.binder()
+	e.losses() // before the rings are read again
 	if err := e.samples(); err != nil {
 		return e.counts, err
 	}
-	e.losses()
 	if err := e.w.Close(); err != nil {
 		return e.counts, fmt.Errorf("writing the Perfetto trace: %w", err)
 	}

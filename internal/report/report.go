@@ -170,7 +170,7 @@ func Build(t *timeline.Trace, o Options) (*Report, error) {
 	}
 	r.threads(t, o, records)
 	r.devices(t)
-	if err := errors.Join(r.samples(t, o), r.waits(t, o), r.processors(t, o)); err != nil {
+	if err := errors.Join(r.waits(t, o), r.processors(t, o)); err != nil {
 		return nil, err
 	}
 	for name, n := range t.Lost {
@@ -178,7 +178,8 @@ func Build(t *timeline.Trace, o Options) (*Report, error) {
 			r.Lost[name] += n
 		}
 	}
-	if err := r.why(t, o); err != nil {
+	// From here on rings are read again, which must not count their losses again.
+	if err := errors.Join(r.samples(t, o), r.why(t, o)); err != nil {
 		return nil, err
 	}
 	r.Clock.Source = t.Counter.String()

@@ -6,8 +6,9 @@
 // missing, a copied stack ends somewhere. The join keeps all that either one saw, in the order of both, and shows what both
 // saw once (see merge).
 //
-// The rings are read thread by thread, and the samples twice: once for their times, once for their frames. In memory are
-// 12 bytes for each sample, one node for each different chain of open methods, and one function for each that occurs.
+// The rings are read thread by thread. The samples are read up to four times: for their times; for methods of which the rings
+// have only the exit; for native functions that call methods; for their stacks. In memory are 48 bytes for each sample,
+// and one entry for each function, each address that occurs, and each chain of methods that was open at a sample.
 //
 // Nothing here may be used by two goroutines at once.
 package stacks

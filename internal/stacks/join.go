@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -210,12 +211,15 @@ func complete(s *tracefile.Sample) bool {
 	return s.Way == tracefile.StackDWARF && s.End == tracefile.EndComplete
 }
 
+// noProcess stands for process 0 in a damaged sample: for places that is the kernel.
+const noProcess = ^uint32(0)
+
 // userLines finds the places of a sample's user frames, innermost first, and makes j.user of them.
 func (j *Join) userLines(index int, s *tracefile.Sample) []place {
 	sp := j.spaceAt(index, s)
 	j.stackPlaces = j.stackPlaces[:0]
 	for _, addr := range s.User {
-		j.stackPlaces = append(j.stackPlaces, j.place(sp, s.Tgid, addr, s.Time))
+		j.stackPlaces = append(j.stackPlaces, j.place(sp, cmp.Or(s.Tgid, noProcess), addr, s.Time))
 	}
 	j.user = j.user[:0]
 	for _, p := range slices.Backward(j.stackPlaces) {

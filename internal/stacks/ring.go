@@ -13,6 +13,9 @@ const (
 	// slack is how far, in ns, a record's time may be off beyond the error of the clock: a stub reads the counter some
 	// instructions before its record counts.
 	slack = 200
+	// maxDepth bounds the open methods of a sample, against files that are hostile: those within are left out. A stack
+	// of 8 MiB has room for fewer.
+	maxDepth = 1 << 17
 	// maxTries bounds the states of a ring before a sample, and those after it, that are looked at.
 	maxTries = 8
 )
@@ -243,7 +246,7 @@ func (s *sweep) node() uint32 {
 	if i > 0 {
 		parent = s.stack[i-1].node
 	}
-	for ; i < len(s.stack); i++ {
+	for ; i < min(len(s.stack), maxDepth); i++ {
 		n := node{parent: parent, method: s.stack[i].method, space: s.space.id, depth: uint32(i) + 1}
 		id, ok := s.nodeIDs[n]
 		if !ok {
