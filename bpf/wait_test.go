@@ -1,7 +1,14 @@
 package bpf
 
 import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"braid/internal/kevent"
 )
@@ -18,9 +25,11 @@ func TestWaits(t *testing.T) {
 }
 
 func testWaits(t *testing.T, opts Options) {
-	const rounds = 23
+	const rounds = 11
+	flags := targetFlags(t)
 	r := load(t, opts)
-	tg := startTarget(t, "waits", "23")
+	tg := startTarget(t, "waits", strconv.Itoa(rounds))
+	untilAsleep(t, tg.pid())
 	if err := r.AddTarget(tg.pid()); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +76,7 @@ func testWaits(t *testing.T, opts Options) {
 		}
 		w := kevent.DecodeSyscallWait(e.body)
 		got[key{w.Call, w.File, w.FD, w.Object}]++
-		if w.Tgid != uint32(tg.pid()) || w.StartNs == 0 || w.StartNs > e.Time || w.Switches == 0 || w.Key != 0 || e.Flags != 0 {
+		if w.Tgid != uint32(tg.pid()) || w.StartNs == 0 || w.StartNs > e.Time || w.Switches == 0 || w.Key != 0 || e.Flags != flags {
 			t.Errorf("odd: %v", e)
 		}
 	}
@@ -82,6 +91,45 @@ func testWaits(t *testing.T, opts Options) {
 		}
 	}
 	checkWakes(t, events, said, rounds)
+
+	// The main thread was reading from stdin when its process was added.
+	first := slices.IndexFunc(events, func(e event) bool { return e.Kind == kevent.KindSyscallWait && e.Tid == uint32(tg.pid()) })
+	if first < 0 {
+		t.Fatal("no waits of the main thread")
+	}
+	w := kevent.DecodeSyscallWait(events[first].body)
+	if w.StartNs != 0 || w.Switches != 0 || w.Call != kevent.WaitRead || w.FD != 0 || w.File != kevent.FilePipe || w.Ret != 1 {
+		t.Errorf("the call that was under way when the process was added: %v", events[first])
+	}
+}
+
+// untilAsleep waits until a process's main thread sleeps.
+func untilAsleep(t *testing.T, pid int) {
+	t.Helper()
+	for {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(stat, []byte(") S ")) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// targetFlags are the flags of all calls of testdata/target.c, which may be a program of 32 bits.
+func targetFlags(t *testing.T) uint8 {
+	t.Helper()
+	f, err := elf.Open(targetBinary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.Class == elf.ELFCLASS32 {
+		return kevent.FlagCompat
+	}
+	return 0
 }
 
 // checkWakes checks who released the futexes of the story.

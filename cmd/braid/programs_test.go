@@ -36,6 +36,7 @@ var sources = []program{
 	{name: "plain", plain: true, args: []string{"testdata/target.c", "-ldl"}},
 	{name: "faults", args: []string{"testdata/faults.c"}},
 	{name: "waits", args: []string{"testdata/waits.c"}},
+	{name: "binder", args: []string{"../../bpf/testdata/binder.c"}},
 }
 
 // prepare makes braid and the programs that the tests record, or finds them.

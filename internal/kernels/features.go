@@ -20,6 +20,7 @@ var runs = []run{
 	{name: "braid", pkg: "cmd/braid", env: []string{"BRAID_TEST_BIN=/test/braid-arm64", "BRAID_TEST_PERFETTO=/tmp/perfetto"}},
 	{name: "braid-arm", pkg: "cmd/braid", guest: true,
 		env: []string{"BRAID_TEST_BIN=/test/braid-arm", "BRAID_TEST_PERFETTO=/tmp/perfetto"}},
+	{name: "braid-binder", pkg: "cmd/braid", guest: true, env: []string{"BRAID_TEST_BIN=/test/braid-arm64"}},
 	{name: "locked", pkg: "cmd/braid", guest: true, env: []string{"BRAID_TEST_BIN=/test/braid-arm64"}},
 }
 
@@ -64,6 +65,7 @@ var features = []feature{
 	{"unit io: major faults", "bpf-disk", []string{"TestMajorFaults"}, 0},
 	{"unit wait: what threads sleep in", "bpf", []string{"TestWaits"}, 1},
 	{"unit wait: binder", "binder", []string{"TestBinderClient", "TestBinderServer"}, 2},
+	{"binder calls in reports", "braid-binder", []string{"TestBinder"}, 1},
 	{"samples, by tables and frame pointers", "sample", []string{"TestChainsByTablesOrPointers", "TestChainsByPointers"}, 1},
 	{"forks, execs, exits", "bpf", []string{"TestSpawn", "TestForeigners", "TestAdopt"}, 2},
 	{"processes announced", "bpf", []string{"TestAnnounce", "TestAnnounceRename", "TestAnnounceSignal", "TestAnnounceByOwner"}, 0},

@@ -26,6 +26,8 @@ type kernelSide struct {
 
 	notices chan notice // what is announced of processes; see choose.go
 	missed  uint64      // announcements that nobody took in time
+
+	partners partners
 }
 
 // readPeriod is how often kernel events are fetched. The ring wakes its reader before it is full.
@@ -36,7 +38,7 @@ func loadKernel(o *Options) (*kernelSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kernelSide{rec: r, done: make(chan struct{}), notices: make(chan notice, 4096)}, nil
+	return &kernelSide{rec: r, done: make(chan struct{}), notices: make(chan notice, 4096), partners: partners{}}, nil
 }
 
 // pump runs until the kernel side is stopped and everything has been written.
@@ -72,6 +74,9 @@ func (k *kernelSide) sift(b []byte) (kept []byte, err error) {
 			return nil, err
 		}
 		event := rest[:len(rest)-len(next)]
+		if h.Kind == kevent.KindBinderTransaction {
+			k.partners.meet(kevent.DecodeBinderTransaction(body))
+		}
 		if rest = next; h.Kind != kevent.KindAnnounce {
 			kept = append(kept, event...)
 			k.events++

@@ -322,7 +322,9 @@ func (r *recording) end() error {
 			r.note(s)
 		}
 		var lost map[string]uint64
-		lost, _, kerr = r.kernel.finish()
+		var targets []int
+		lost, targets, kerr = r.kernel.finish()
+		r.initial.Processes = append(r.initial.Processes, r.kernel.partners.foreign(targets)...)
 		r.res.KernelEvents = r.kernel.events
 		maps.Copy(r.res.Lost, lost)
 	}

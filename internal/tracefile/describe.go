@@ -68,6 +68,8 @@ type Process struct {
 	StartNs uint64   `json:"start_ns,omitempty"`
 	EndNs   uint64   `json:"end_ns,omitempty"`
 	Exited  bool     `json:"exited,omitempty"`
+	// Partner: it was not recorded itself, and took part in binder transactions of a process that was.
+	Partner bool `json:"partner,omitempty"`
 }
 
 // Thread is one thread of a traced process. Times are CLOCK_BOOTTIME ns, 0 if unknown.

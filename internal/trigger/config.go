@@ -34,9 +34,9 @@ type Threads struct {
 
 // Kernel says what is kept of the kernel's events.
 type Kernel struct {
-	Sched, IO bool          // units of eBPF programs
-	Keep      time.Duration // "seconds" in the file: how far back events are kept
-	Buffer    int64         // bytes of the buffer between kernel and recorder
+	Sched, IO, Wait bool          // units of eBPF programs
+	Keep            time.Duration // "seconds" in the file: how far back events are kept
+	Buffer          int64         // bytes of the buffer between kernel and recorder
 }
 
 // Output says where traces go and what is kept of them.

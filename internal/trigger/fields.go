@@ -119,13 +119,13 @@ var threadsKey = entry[Program]{name: "threads", doc: "main, all, or a list of p
 		to.Threads.All = word == "all"
 	}}
 
-var unitsKey = listed("units", "which eBPF programs run", choice("sched", "io"), 0, 2, func(k *Kernel, s string) {
-	k.Sched, k.IO = k.Sched || s == "sched", k.IO || s == "io"
+var unitsKey = listed("units", "which eBPF programs run", choice("sched", "io", "wait"), 0, 3, func(k *Kernel, s string) {
+	k.Sched, k.IO, k.Wait = k.Sched || s == "sched", k.IO || s == "io", k.Wait || s == "wait"
 })
 
 var kernelPart = object[Kernel]{what: "kernel", keys: []entry[Kernel]{
 	{name: unitsKey.name, doc: unitsKey.doc, schema: unitsKey.schema, read: func(p *parser, n *yaml.Node, to *Kernel) {
-		to.Sched, to.IO = false, false
+		to.Sched, to.IO, to.Wait = false, false, false
 		unitsKey.read(p, n, to)
 	}},
 	{name: "seconds", doc: "how far back kernel events are kept", schema: func() schema { return someSeconds.schema },

@@ -169,6 +169,9 @@ func (d *Daemon) openKernel() {
 	if k.IO {
 		units = append(units, bpf.UnitIO)
 	}
+	if k.Wait {
+		units = append(units, bpf.UnitWait)
+	}
 	d.kernelState = "off"
 	if len(units) == 0 {
 		return

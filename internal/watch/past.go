@@ -77,15 +77,16 @@ func (p *past) size() int {
 }
 
 // filter chooses the events that belong into the trace of one process: those of its own threads, and of the whole system. A
-// trace holds nothing of other processes but their names where they took turns with this one's threads.
+// trace holds nothing of other processes but their names where they took turns with this one's threads, and what they did
+// for its binder calls.
 type filter struct {
-	pid     uint32
+	partners
 	threads map[uint32]bool
 	follow  map[uint16]bool // CPUs on which the process has just given way: the next switch ends the other's turn
 }
 
 func newFilter(pid int, tids []int) *filter {
-	f := &filter{pid: uint32(pid), threads: map[uint32]bool{}, follow: map[uint16]bool{}}
+	f := &filter{partners: newPartners(uint32(pid)), threads: map[uint32]bool{}, follow: map[uint16]bool{}}
 	for _, t := range tids {
 		f.threads[uint32(t)] = true
 	}
@@ -101,9 +102,10 @@ func (f *filter) concerns(h kevent.Header, body []byte) bool {
 		ours := s.PrevTgid == f.pid || s.NextTgid == f.pid
 		after := f.follow[h.CPU]
 		f.follow[h.CPU] = s.PrevTgid == f.pid
-		return ours || after
+		return f.switched(h, s) || ours || after
 	case kevent.KindWaking:
-		return kevent.DecodeWaking(body).Tgid == f.pid
+		w := kevent.DecodeWaking(body)
+		return w.Tgid == f.pid || f.woken(h, w)
 	case kevent.KindFork:
 		if kevent.DecodeFork(body).Tgid != f.pid {
 			return false
@@ -124,8 +126,14 @@ func (f *filter) concerns(h kevent.Header, body []byte) bool {
 		return kevent.DecodeMajorFault(body).Tgid == f.pid
 	case kevent.KindReclaim:
 		return kevent.DecodeReclaim(body).Tgid == f.pid
+	case kevent.KindBinderTransaction:
+		return f.sent(h, kevent.DecodeBinderTransaction(body))
+	case kevent.KindBinderReceived:
+		return f.received(h, kevent.DecodeBinderReceived(body))
+	case kevent.KindBinderDone:
+		return f.done(kevent.DecodeBinderDone(body))
 	}
-	return f.threads[h.Tid]
+	return f.threads[h.Tid] || f.servers[h.Tid]
 }
 
 // copy appends the events that concern the process to buf.

@@ -77,6 +77,72 @@ func TestFilterKeepsOneProcess(t *testing.T) {
 	}
 }
 
+// TestFilterFollowsBinderCalls: of others, a trace has what they did for calls of its process, and no more.
+func TestFilterFollowsBinderCalls(t *testing.T) {
+	const ours, server, helper, third = 10, 20, 30, 40
+	var all, want []byte
+	n := uint64(0)
+	add := func(mine bool, b []byte) {
+		all = append(all, b...)
+		if mine {
+			want = append(want, b...)
+			n++
+		}
+	}
+	h := func(tid uint32, flags uint8) kevent.Header { return kevent.Header{Time: 1, Tid: tid, Flags: flags} }
+	send := func(id int32, from, to, inReplyTo uint32) []byte {
+		b := kevent.BinderTransaction{DebugID: id, Tgid: from, ToTgid: to, InReplyTo: int32(inReplyTo)}
+		if inReplyTo != 0 {
+			b.Reply = 1
+		}
+		return kevent.AppendBinderTransaction(nil, h(from, 0), b)
+	}
+	receive := func(id int32, tid uint32) []byte {
+		return kevent.AppendBinderReceived(nil, h(tid, 0), kevent.BinderReceived{DebugID: id, Tgid: tid})
+	}
+	wake := func(tid, waker uint32) []byte {
+		return kevent.AppendWaking(nil, h(tid, kevent.FlagServer), kevent.Waking{Tgid: tid, WakerTgid: waker, WakerTid: waker})
+	}
+	into := func(tid uint32) []byte {
+		return kevent.AppendSwitch(nil, h(0, kevent.FlagNextServer), kevent.Switch{NextTid: tid, NextTgid: tid})
+	}
+	sleep := func(tid uint32) []byte {
+		return kevent.AppendSyscallWait(nil, h(tid, 0), kevent.SyscallWait{Tgid: tid})
+	}
+
+	add(false, send(1, third, server, 0)) // another watched process calls the same server
+	add(false, wake(server, third))
+	add(false, into(server))
+	add(false, receive(1, server))
+	add(false, sleep(server))
+	add(false, send(2, server, third, 1))
+	add(false, receive(2, third))
+	add(true, send(3, ours, server, 0))
+	add(true, wake(server, ours))
+	add(true, into(server))
+	add(true, receive(3, server))
+	add(true, send(4, server, helper, 0))
+	add(false, into(helper)) // before it is known whose call it is for
+	add(true, receive(4, helper))
+	add(true, into(helper))
+	add(true, sleep(helper))
+	add(true, send(5, helper, server, 4))
+	add(true, receive(5, server))
+	add(true, send(6, server, ours, 3))
+	add(true, receive(6, ours))
+	add(true, kevent.AppendBinderDone(nil, h(server, 0), kevent.BinderDone{DebugID: 3, Tgid: server}))
+	add(false, kevent.AppendBinderDone(nil, h(server, 0), kevent.BinderDone{DebugID: 1, Tgid: server}))
+	add(true, send(7, third, ours, 0)) // is called itself
+	add(true, receive(7, ours))
+	add(true, send(8, ours, third, 7))
+	add(true, receive(8, third))
+	add(false, sleep(third)) // it only called
+	got, events, err := newFilter(ours, []int{10}).copy([][]byte{all}, nil)
+	if err != nil || string(got) != string(want) || events != n {
+		t.Fatalf("%d events, want %d: %v", events, n, err)
+	}
+}
+
 // However long the daemon runs, samples are few, dense where they are new, and the oldest stays.
 func TestClockThins(t *testing.T) {
 	var c clock
