@@ -16,7 +16,8 @@ import (
 )
 
 // withWaits adds to the story that thread 100's sleep in lock was for a futex that thread 101 released in sync_all, and times
-// out three times; that thread 101 reads a pipe; and its binder calls to threads 413 and 414 of process 412.
+// out three times; that thread 101 reads a pipe; and its binder calls to threads 413 and 414 of process 412, of which the
+// first sleeps, and calls thread 501 of process 500.
 func withWaits(w *tracefile.Writer) error {
 	at := func(n uint64) uint64 { return begin + n*ms }
 	var b []byte
@@ -55,6 +56,12 @@ func withWaits(w *tracefile.Writer) error {
 	server(105, 413, 0, kevent.StateSleeping)
 	b = kevent.AppendWaking(b, kevent.Header{Time: at(125), Tid: 413, Flags: kevent.FlagServer}, kevent.Waking{WakerTid: 9, Tgid: 412, Comm: comm("Binder:412_1")})
 	server(128, 0, 413, 0)
+	b = kevent.AppendBinderTransaction(b, h(110, 413), kevent.BinderTransaction{DebugID: 21, Tgid: 412, ToTgid: 500, Code: 4})
+	receive(111, 21, 501, 500)
+	b = kevent.AppendBinderTransaction(b, h(115, 501), kevent.BinderTransaction{
+		DebugID: 22, Tgid: 500, ToTgid: 412, ToTid: 413, InReplyTo: 21, Reply: 1})
+	receive(116, 22, 413, 412)
+	b = kevent.AppendSyscallWait(b, h(125, 413), kevent.SyscallWait{StartNs: at(117), Tgid: 412, FD: -1, Call: kevent.WaitNanosleep})
 	reply(130, 2, 413, 1)
 	receive(131, 2, 101, 100)
 	send(135, 3, 3, 0)
@@ -95,6 +102,8 @@ func TestWaits(t *testing.T) {
 			{Pid: 100, Process: "app", ToPid: 412, ToProcess: "system_server", Code: 3, Calls: 3, TotalNs: (31 + 7 + 10) * ms, MaxNs: 31 * ms,
 				QueuedNs: 3 * ms, ServedNs: (28 + 4) * ms, ReplyNs: 3 * ms, Unreceived: 1, Unanswered: 1, Open: 1,
 				Server: ServerTimes{RunningNs: (4+2)*ms + 4*ms, RunnableNs: 3 * ms, SleepingNs: 20 * ms}},
+			{Pid: 412, Process: "system_server", ToPid: 500, Code: 4, Within: true, Calls: 1, TotalNs: 6 * ms, MaxNs: 6 * ms,
+				QueuedNs: ms, ServedNs: 4 * ms, ReplyNs: ms, Server: ServerTimes{RunningNs: 4 * ms}},
 			{Pid: 100, Process: "app", ToPid: 412, ToProcess: "system_server", Code: 12, Calls: 1, TotalNs: 5 * ms, MaxNs: 5 * ms, Unreceived: 1, Unanswered: 1},
 			{Pid: 100, Process: "app", ToPid: 412, ToProcess: "system_server", Code: 9, OneWay: true, Calls: 1, QueuedNs: ms, ServedNs: 6 * ms,
 				Server: ServerTimes{RunningNs: 6 * ms}},
@@ -115,7 +124,7 @@ func TestWaits(t *testing.T) {
 	for _, c := range []struct {
 		thread        string
 		locks, binder int
-	}{{"app", 2, 0}, {"101", 0, 3}, {"413", 0, 1}, {"nobody", 0, 0}} {
+	}{{"app", 2, 0}, {"101", 0, 3}, {"413", 0, 2}, {"nobody", 0, 0}} {
 		r, err := Build(tr, Options{Thread: c.thread})
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +137,7 @@ func TestWaits(t *testing.T) {
 
 // TestWaitsGolden compares with the golden in testdata.
 func TestWaitsGolden(t *testing.T) {
-	r, err := Build(storyWith(t, true, withWaits), Options{Top: 2, Why: &analysis.Options{Around: analysis.Around{Method: "lock"}}})
+	r, err := Build(storyWith(t, true, withWaits), Options{Top: 3, Why: &analysis.Options{Around: analysis.Around{Method: "lock"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
