@@ -305,9 +305,16 @@ func (r *running) end() int {
 }
 
 func TestDoctor(t *testing.T) {
-	var doc map[string]any
-	if err := json.Unmarshal([]byte(must(t, "doctor", "--json")), &doc); err != nil || len(doc) == 0 {
+	var doc struct {
+		Checks []map[string]string // all fields of a check are text
+	}
+	if err := json.Unmarshal([]byte(must(t, "doctor", "--json")), &doc); err != nil || len(doc.Checks) < 20 {
 		t.Errorf("doctor --json says %v (%v)", doc, err)
+	}
+	for _, c := range doc.Checks {
+		if c["id"] == "" || c["title"] == "" || c["found"] == "" || c["status"] != "ok" && c["lost"] == "" {
+			t.Errorf("a check says too little: %v", c)
+		}
 	}
 	for line := range strings.Lines(must(t, "doctor")) {
 		if len([]rune(line)) > 81 {

@@ -95,6 +95,9 @@ func TestDumpSections(t *testing.T) {
 		if !strings.Contains(part, "\n"+title+", ") || len(part) >= len(whole) {
 			t.Errorf("--section %s shows %q", name, part)
 		}
+		if name == "meta" && !strings.Contains(part, `"processors"`) {
+			t.Errorf("the machine's processors are not in %q", part)
+		}
 	}
 }
 

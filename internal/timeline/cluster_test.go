@@ -180,14 +180,34 @@ func TestPlaces(t *testing.T) {
 			200 cpu 0: 7 -> - S`, `
 			100-200 cpu 0 rank 1 1000 MHz better allowed
 			`, bigLittle()},
-		{"from before the recording", `
-			200 cpu 0: 7 -> - S
-			10 initial 7 R`, "", bigLittle()},
+		{"unknown before its first event", `
+			200 cpu 0: 7 -> - S`, "", bigLittle()},
 	} {
 		k := placesOf(t, c.machine, c.script)
 		got, want := placesText(k.Thread(7)), strings.TrimLeft(strings.ReplaceAll(c.want, "\t", ""), "\n")
 		if got != want {
 			t.Errorf("%s: got\n%swant\n%s", c.name, got, want)
+		}
+	}
+}
+
+// TestPlacesFromBefore: a thread that ran when recording began is on its processor, whose frequency is known if it did not
+// change meanwhile. Who was idle is not known.
+func TestPlacesFromBefore(t *testing.T) {
+	for events, want := range map[string]string{
+		"100 idle 2\n200 cpu 0: 7 -> - S":                    "1-200 cpu 0 rank 1 1000 MHz\n",
+		"100 freq 0 1000000\n200 cpu 0: 7 -> - S":            "1-200 cpu 0 rank 1 1000 MHz\n",
+		"100 freq 0 500000\n200 cpu 0: 7 -> - S":             "1-200 cpu 0 rank 1\n",
+		"100 freq 1 500000\n200 cpu 2: 7 -> - S\n300 idle 1": "1-200 cpu 2 rank 0 2000 MHz\n",
+	} {
+		k := NewKernel(KernelOptions{Begin: 1, End: 1000, Machine: bigLittle()},
+			[]InitialThread{{Tid: 7, Tgid: 10, State: StateOfProc('R'), At: 2}})
+		if err := k.Push(placeScript(events)); err != nil {
+			t.Fatal(err)
+		}
+		k.Finish()
+		if got := placesText(k.Thread(7)); got != want {
+			t.Errorf("%q: got %q, want %q", events, got, want)
 		}
 	}
 }

@@ -11,6 +11,7 @@ type placing struct {
 
 	idle    uint64            // the processors that are idle, as told last
 	khz     map[uint16]uint32 // by processor
+	changed map[uint16]bool   // processors whose frequency is not that of the beginning
 	allowed map[uint32]uint64 // by thread, of those that may not use all processors
 	open    map[uint32]*placed
 	ranOn   map[uint32]uint16 // where each thread ran last
@@ -26,7 +27,7 @@ type placed struct {
 const maxPlaces = 1 << 16
 
 func newPlacing(m *Machine, s *States, emit func(uint32, Place)) *placing {
-	p := &placing{machine: m, states: s, emit: emit, khz: make(map[uint16]uint32), allowed: make(map[uint32]uint64),
+	p := &placing{machine: m, states: s, emit: emit, khz: make(map[uint16]uint32), changed: make(map[uint16]bool), allowed: make(map[uint32]uint64),
 		open: make(map[uint32]*placed), ranOn: make(map[uint32]uint16)}
 	for _, c := range m.CPUs {
 		if c.KHz != 0 && c.KHz < 1<<32 {
@@ -75,7 +76,9 @@ func (p *placing) event(h kevent.Header, body []byte) {
 		p.look(h.Tid, t)
 	case kevent.KindFreq:
 		e := kevent.DecodeFreq(body)
-		p.khz[uint16(e.CPU)] = e.KHz
+		cpu := uint16(e.CPU)
+		p.changed[cpu] = p.changed[cpu] || p.khz[cpu] != e.KHz
+		p.khz[cpu] = e.KHz
 		if th := p.states.onCPU[uint16(e.CPU)]; th != nil {
 			p.look(th.tid, t)
 		}
@@ -175,7 +178,11 @@ func (p *placing) interval(tid uint32, iv Interval) {
 	if o == nil {
 		if iv.State == Running { // since before the recording
 			p.ranOn[tid] = iv.CPU
-			p.give(tid, &placed{current: Place{Start: iv.Start, CPU: iv.CPU, Rank: uint8(p.machine.Rank(iv.CPU))}}, iv.End)
+			at := Place{Start: iv.Start, CPU: iv.CPU, Rank: uint8(p.machine.Rank(iv.CPU))}
+			if !p.changed[iv.CPU] {
+				at.KHz = p.khz[iv.CPU]
+			}
+			p.give(tid, &placed{current: at}, iv.End)
 		}
 		return
 	}
