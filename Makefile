@@ -76,7 +76,7 @@ soak: setup
 # Figures are printed, never asserted: they depend on the machine.
 bench: setup
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./compare/...
-	$(GO) test -run '^$$' -bench SchedPipe -benchtime 11x -timeout 20m ./bpf
+	$(GO) test -run '^$$' -bench 'SchedPipe|Programs' -benchtime 11x -timeout 20m ./bpf
 	$(GO) test -run '^$$' -bench . ./inline ./inline/stub ./internal/timeline ./internal/tracefile ./internal/perfetto ./symbols
 	$(GO) test -run '^$$' -bench Compile -benchtime 5x ./inline/launcher
 	$(GO) test -run '^$$' -bench CompileSQLite -benchtime 1x -timeout 60m ./internal/programs
