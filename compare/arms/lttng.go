@@ -102,7 +102,14 @@ func (l *lttng) start(ctx context.Context, dir string, calls int64) (workload.St
 		{"enable-event", "--userspace", "--session=" + l.session, "--channel=calls", "lttng_ust_cyg_profile_fast:*"},
 		{"start", l.session},
 	} {
-		if err := l.do(ctx, args...); err != nil {
+		err := l.do(ctx, args...)
+		if err != nil && l.daemon == nil && args[0] == "create" {
+			// Another's daemon that answered a moment ago has ended.
+			if err = l.begin(ctx); err == nil {
+				err = l.do(ctx, args...)
+			}
+		}
+		if err != nil {
 			return workload.Start{}, err
 		}
 	}

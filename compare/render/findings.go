@@ -246,7 +246,15 @@ func (f *finder) entering(c result.Cluster) {
 }
 
 func (f *finder) externals() {
-	rows := f.of(result.GroupExternal)
+	rows, where := f.of(result.GroupExternal), ""
+	if len(rows) == 0 { // by default they run the tight loop alone
+		where = " in a tight loop"
+		for _, a := range f.r.Arms {
+			if r := f.e.Find(a.Name, workload.Call, 0, f.cluster); a.Group == result.GroupExternal && r != nil && r.Failure == "" && r.Point.OK {
+				rows = append(rows, r)
+			}
+		}
+	}
 	slices.SortStableFunc(rows, func(a, b *estimate.Row) int { return cmp.Compare(a.Point.Median, b.Point.Median) })
 	var parts []string
 	for _, r := range rows {
@@ -260,7 +268,7 @@ func (f *finder) externals() {
 		parts = append(parts, s)
 	}
 	if len(parts) > 0 {
-		f.add("external", "Other tracers take for a trace point: %s.", strings.Join(parts, "; "))
+		f.add("external", "Other tracers take for a trace point%s: %s.", where, strings.Join(parts, "; "))
 	}
 }
 

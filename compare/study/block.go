@@ -1,6 +1,7 @@
 package study
 
 import (
+	"math"
 	"time"
 
 	"braid/compare/arm"
@@ -167,7 +168,10 @@ func (c *conductor) judge(b *block) {
 }
 
 // A measurement that takes this long is dear.
-const dearSample = 250 * time.Millisecond
+const (
+	dearSample = 250 * time.Millisecond
+	dearest    = 2 * time.Second
+)
 
 // narrow says whether a figure is good enough. What is compared with nothing has to be as good as everything that is compared
 // with it, which is for these to say.
@@ -178,6 +182,8 @@ func (c *conductor) narrow(b *block, m *member, x, base *cell) bool {
 	least, width := c.MinLaunches, c.Width
 	// What takes long is known well enough earlier.
 	switch {
+	case x.slow > dearest:
+		least, width = stats.MinUnits, math.Inf(1) // more of them would leave others without
 	case x.slow > dearSample:
 		least, width = max(stats.MinUnits, c.MinLaunches/2), 5*c.Width
 	case x.slow > slowRun:

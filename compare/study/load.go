@@ -24,9 +24,8 @@ type Load struct {
 	// SameCalls says that what a call does depends on how many there were (memory that was touched), so that arms are measured
 	// with the same number as the baseline, unless that takes very long.
 	SameCalls bool
-	// Without are groups of arms that don't run it. Other tracers take minutes for a launch of the matrix, of which the others
-	// would have too few then.
-	Without []string
+	// Without says which arms leave it to others, so that there is time for enough launches; nil: none does.
+	Without func(*arm.Arm) bool
 }
 
 // whole says that a sample is a process from its start to its end: calls can't be chosen, and there is nothing to warm up in it.
@@ -37,7 +36,7 @@ func (l *Load) wall() bool { return estimate.OnWallTime(l.Name) }
 
 // Has says whether an arm can run a workload.
 func (l *Load) Has(a *arm.Arm) bool {
-	if slices.Contains(l.Without, a.Group) {
+	if l.Without != nil && l.Without(a) {
 		return false
 	}
 	if a.Workloads == nil {
@@ -61,20 +60,30 @@ func (l *Load) aligns(n, launch int) []int {
 // Loads returns what a study runs by default: all workloads that need no command; with quick, only the listing.
 func Loads(quick bool) []Load {
 	listing := Load{Name: workload.Listing, Parameters: []int64{0, 1, 10, 100, 1000}, Aligns: workload.Aligns(),
-		Sample: 4 * time.Millisecond, MinCalls: 500, Rounds: 2, Weight: 4}
+		Sample: 4 * time.Millisecond, MinCalls: 500, Rounds: 2, Weight: 4, Without: external}
 	if quick {
 		return []Load{listing}
 	}
 	return []Load{
 		listing,
-		{Name: workload.Call, Parameters: []int64{0}, Aligns: workload.Aligns()[:1], Sample: 4 * time.Millisecond, MinCalls: 500, Rounds: 1, Weight: 1},
+		{Name: workload.Call, Parameters: []int64{0}, Aligns: workload.Aligns()[:1], Sample: 4 * time.Millisecond, MinCalls: 500, Rounds: 1, Weight: 3,
+			Without: probesBut("uprobe-count-nop5", "uretprobe-count-nop5", "pair-count-nop5", "pair-count-push", "pair-count-other",
+				"session-count-nop5", "usdt-count")},
 		{Name: workload.Matrix, Parameters: []int64{16, 32, 64, 128, 256, 512, 1024, 2048}, Aligns: workload.Aligns()[:1],
-			Sample: 10 * time.Millisecond, MinCalls: 500, Rounds: 1, Weight: 2, SameCalls: true,
-			Without: []string{result.GroupExternal}},
-		{Name: workload.Startup, Parameters: []int64{0}, Aligns: []int{0}, Rounds: 1, Weight: 2},
+			Sample: 10 * time.Millisecond, MinCalls: 500, Rounds: 1, Weight: 2, SameCalls: true, Without: external},
+		{Name: workload.Startup, Parameters: []int64{0}, Aligns: []int{0}, Rounds: 1, Weight: 2, Without: probesBut("session-count-all")},
 		{Name: workload.Schedule, Parameters: []int64{0}, Aligns: []int{0}, Sample: 20 * time.Millisecond, MinCalls: 500, Rounds: 2, Weight: 1},
 		{Name: workload.IO, Parameters: []int64{0}, Aligns: []int{0}, Sample: 20 * time.Millisecond, MinCalls: 50, Rounds: 2, Weight: 1},
 	}
+}
+
+// external are other tracers. A measurement is a session of theirs, with its files, so that they take minutes for a launch; the
+// tight loop shows what they cost.
+func external(a *arm.Arm) bool { return a.Group == result.GroupExternal }
+
+// probesBut are the probes that are not named. Many cost much the same, which the listing shows.
+func probesBut(names ...string) func(*arm.Arm) bool {
+	return func(a *arm.Arm) bool { return a.Group == result.GroupProbe && !slices.Contains(names, a.Name) }
 }
 
 // CommandLoad is the user's own program, measured from its start to its end, with probes on those of its functions that match.

@@ -31,7 +31,7 @@ func (c *conductor) sample(ctx context.Context, b *block, r *runner, n, align, r
 		s := result.Sample{Launch: b.launches, Round: round, Align: align, Calls: m.Calls, WallNS: m.WallNS, CPUNS: m.CPUNS,
 			Expected: m.Expected, Recorded: m.Recorded, StolenNS: after.StolenNS - before.StolenNS, KHz: after.KHz, Celsius: after.Celsius,
 			CacheMisses: m.CacheMisses, Bytes: m.Bytes}
-		s.Discarded = b.disturbed(s, before.Throttles != after.Throttles)
+		s.Discarded = b.disturbed(s, x.slow, before.Throttles != after.Throttles)
 		// On a busy machine trying again is of no use: the time is better spent on more samples.
 		b.busy += (map[bool]float64{true: 1}[s.Discarded == preempted] - b.busy) / 32
 		last := try == tries || x.slow > dearSample || s.Discarded == preempted && b.busy > 0.25
@@ -49,9 +49,15 @@ func (c *conductor) sample(ctx context.Context, b *block, r *runner, n, align, r
 	}
 }
 
-// disturbed says what disturbed a sample, or "".
-func (b *block) disturbed(s result.Sample, hot bool) string {
-	if s.StolenNS*100 > s.WallNS { // more than a hundredth; it is counted in steps of 10 ms
+// disturbed says what disturbed a sample, or "". It took so long with everything around it, which is when time was stolen.
+func (b *block) disturbed(s result.Sample, took time.Duration, hot bool) string {
+	// Of what takes long, a little is always stolen on a busy host, and most of it outside of what is measured: another
+	// tracer's session takes a second, of which some milliseconds count.
+	most := s.WallNS / 100
+	if took > slowRun {
+		most = took.Nanoseconds() / 20
+	}
+	if s.StolenNS > most { // it is counted in steps of 10 ms
 		return stolen
 	}
 	if hot {

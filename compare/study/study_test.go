@@ -402,16 +402,46 @@ func TestSlowArms(t *testing.T) {
 	}
 }
 
-// Other tracers take minutes for a launch of the matrix: they run it only for who asks for it by name.
-func TestMatrixWithoutExternal(t *testing.T) {
-	uftrace := &arm.Arm{Name: "uftrace", Group: result.GroupExternal, Workloads: []string{workload.Listing, workload.Matrix}}
-	stub := &arm.Arm{Name: "stub-on", Group: result.GroupInline, Workloads: []string{workload.Matrix}}
-	for _, l := range Loads(false) {
-		if got := l.Has(uftrace); got != (l.Name == workload.Listing) {
-			t.Errorf("an external arm runs %s: %v", l.Name, got)
+// By default, dear arms run where they tell something.
+func TestDearArmsWhereTheyTell(t *testing.T) {
+	where := map[*arm.Arm][]string{
+		{Name: "stub-on", Group: result.GroupInline}:          {workload.Listing, workload.Call, workload.Matrix, workload.Startup, workload.Schedule, workload.IO},
+		{Name: "uftrace", Group: result.GroupExternal}:        {workload.Call, workload.Startup, workload.Schedule, workload.IO},
+		{Name: "pair-count-push", Group: result.GroupProbe}:   {workload.Listing, workload.Call, workload.Matrix, workload.Schedule, workload.IO},
+		{Name: "multi-record-push", Group: result.GroupProbe}: {workload.Listing, workload.Matrix, workload.Schedule, workload.IO},
+		{Name: "session-count-all", Group: result.GroupProbe}: {workload.Listing, workload.Matrix, workload.Startup, workload.Schedule, workload.IO},
+	}
+	for a, want := range where {
+		var got []string
+		for _, l := range Loads(false) {
+			if l.Has(a) {
+				got = append(got, l.Name)
+			}
 		}
-		if got := l.Has(stub); got != (l.Name == workload.Matrix) {
-			t.Errorf("an inline arm runs %s: %v", l.Name, got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s runs %v by default, not %v", a.Name, got, want)
+		}
+	}
+}
+
+// What takes long may lose a little: other tracers' sessions would have no sample otherwise on a busy host.
+func TestStolen(t *testing.T) {
+	for _, c := range []struct {
+		wall, took time.Duration
+		stolen     int64
+		want       string
+	}{
+		{4 * time.Millisecond, 5 * time.Millisecond, 0, ""},
+		{4 * time.Millisecond, 5 * time.Millisecond, 10e6, stolen},
+		{4 * time.Millisecond, 300 * time.Millisecond, 10e6, ""},
+		{4 * time.Millisecond, 300 * time.Millisecond, 20e6, stolen},
+		{6 * time.Second, 6 * time.Second, 200e6, ""},
+		{6 * time.Second, 6 * time.Second, 400e6, stolen},
+	} {
+		b := &block{load: &Load{Name: workload.Startup}}
+		s := result.Sample{WallNS: c.wall.Nanoseconds(), CPUNS: c.wall.Nanoseconds(), StolenNS: c.stolen}
+		if got := b.disturbed(s, c.took, false); got != c.want {
+			t.Errorf("%v in %v with %d ns stolen: %q, not %q", c.wall, c.took, c.stolen, got, c.want)
 		}
 	}
 }
