@@ -106,8 +106,8 @@ func perfShare(t *testing.T, argv []string) (complete, all int) {
 
 // An attached process's threads are all sampled, those that it creates later too, and no other process is.
 func TestAttach(t *testing.T) {
-	other := exec.Command(chains(t, false), "0.5")
-	cmd := exec.Command(other.Path, "0.5")
+	other := exec.Command(chains(t, false), "0.2")
+	cmd := exec.Command(other.Path, "0.2")
 	for _, c := range []*exec.Cmd{other, cmd} {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &taken{sampler: s, pid: cmd.Process.Pid}
-	done := r.run(s)
+	done := r.run(t, s)
 	for range 2 { // again changes nothing
 		if err := s.Attach(cmd.Process.Pid); err != nil {
 			t.Fatal(err)

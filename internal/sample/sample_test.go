@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"braid/internal/tracefile"
@@ -16,11 +17,20 @@ type taken struct {
 	table   *tracefile.FrameTable
 	sampler *Sampler
 	pid     int
+	cpu     int64 // that this process used from the first to the last sample, ns
 }
 
 // sampleCommand samples a program from its exec to its end. It is a shell that waits, and then becomes the program.
-func sampleCommand(t *testing.T, o Options, argv ...string) *taken {
+func sampleCommand(t testing.TB, o Options, argv ...string) *taken {
 	t.Helper()
+	r, _ := sampleOutput(t, o, argv...)
+	return r
+}
+
+// sampleOutput returns what the program printed, too.
+func sampleOutput(t testing.TB, o Options, argv ...string) (*taken, string) {
+	t.Helper()
+	var out strings.Builder
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +41,7 @@ func sampleCommand(t *testing.T, o Options, argv ...string) *taken {
 	}
 	defer opener.Close()
 	cmd := exec.Command("/bin/sh", append([]string{"-c", `read go && exec "$@"`, "sh"}, argv...)...)
-	cmd.Stdin = gate
+	cmd.Stdin, cmd.Stdout = gate, &out
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -41,7 +51,7 @@ func sampleCommand(t *testing.T, o Options, argv ...string) *taken {
 		t.Fatal(err)
 	}
 	r := &taken{sampler: s, pid: cmd.Process.Pid}
-	done := r.run(s)
+	done := r.run(t, s)
 	if _, err := opener.WriteString("go\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -49,12 +59,13 @@ func sampleCommand(t *testing.T, o Options, argv ...string) *taken {
 		t.Fatalf("%v: %v", argv, err)
 	}
 	r.finish(t, done)
-	return r
+	return r, out.String()
 }
 
 // run reads samples until Stop.
-func (r *taken) run(s *Sampler) <-chan error {
+func (r *taken) run(t testing.TB, s *Sampler) <-chan error {
 	done := make(chan error, 1)
+	r.cpu = ownCPU(t)
 	go func() {
 		done <- s.Run(func(out *tracefile.Samples) error {
 			r.samples = append(r.samples, out.Samples...)
@@ -64,12 +75,13 @@ func (r *taken) run(s *Sampler) <-chan error {
 	return done
 }
 
-func (r *taken) finish(t *testing.T, done <-chan error) {
+func (r *taken) finish(t testing.TB, done <-chan error) {
 	t.Helper()
 	r.sampler.Stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
+	r.cpu = ownCPU(t) - r.cpu
 	r.frames = r.sampler.Names()
 	r.table = r.frames.Table()
 	if err := r.sampler.Close(); err != nil {
