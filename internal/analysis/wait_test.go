@@ -81,16 +81,16 @@ func TestNamesWait(t *testing.T) {
 		{"epoll", func(a *actor) []func() {
 			return []func(){a.in(kevent.SyscallWait{Call: kevent.WaitEpollWait, File: kevent.FileEpoll, FD: 4}, a.sleep(90*ms, 0))}
 		}, "poll", 90 * ms,
-			"90.0ms of it waiting for events of files in oddity (90.0ms in epoll_wait epoll until an interrupt or an unseen thread woke it)",
-			[]Waited{{What: "epoll_wait epoll", Ns: 90 * ms, Waits: 1, Who: []Who{{Ns: 90 * ms}}}}},
+			"90.0ms of it waiting for events of files in oddity (90.0ms in epoll_wait until an interrupt or an unseen thread woke it)",
+			[]Waited{{What: "epoll_wait", Ns: 90 * ms, Waits: 1, Who: []Who{{Ns: 90 * ms}}}}},
 		{"timer", func(a *actor) []func() {
 			return []func(){a.in(kevent.SyscallWait{Call: kevent.WaitNanosleep, FD: -1}, a.sleep(90*ms, 0))}
 		}, "timer", 90 * ms, "90.0ms of it sleeping for a time that it asked for in oddity",
 			[]Waited{{What: "nanosleep", Ns: 90 * ms, Waits: 1, Who: []Who{{Ns: 90 * ms}}}}},
 		{"child", func(a *actor) []func() {
 			return []func(){a.in(kevent.SyscallWait{Call: kevent.WaitChild, FD: -1}, a.sleep(90*ms, 77))}
-		}, "sleeping", 90 * ms, "90.0ms of it sleeping in oddity (90.0ms in child, 90.0ms until thread 77 woke it, or an interrupt while that ran)",
-			[]Waited{{What: "child", Ns: 90 * ms, Waits: 1, Who: []Who{{Tid: 77, Ns: 90 * ms}}}}},
+		}, "sleeping", 90 * ms, "90.0ms of it sleeping in oddity (90.0ms in wait for a child, 90.0ms until thread 77 woke it, or an interrupt while that ran)",
+			[]Waited{{What: "wait for a child", Ns: 90 * ms, Waits: 1, Who: []Who{{Tid: 77, Ns: 90 * ms}}}}},
 		{"binder", func(a *actor) []func() { return []func(){a.binder(100*ms, 20, true)} }, "binder", 100 * ms,
 			"100ms of it waiting for binder calls in oddity (100ms in 1 call with code 3 to process 60, whose thread Binder:60_1 (61) was running for 40.0ms and runnable for 60.0ms of it)",
 			[]Waited{{What: "binder call", Ns: 100 * ms, Waits: 1, Who: []Who{{Tid: 61, Name: "Binder:60_1", Ns: 100 * ms}}, Binder: &Called{

@@ -3,6 +3,7 @@ package timeline
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"braid/internal/kevent"
@@ -85,14 +86,20 @@ const eagain = 11 // the futex had another value when the caller came; it was no
 
 // What names the call and its file: "read pipe", "futex_wait", "binder call".
 func (w *Wait) What() string {
-	if w.Binder != nil {
+	switch {
+	case w.Binder != nil:
 		return "binder call"
-	}
-	if w.Class() == WaitServe {
+	case w.Class() == WaitServe:
 		return "wait for a binder call"
+	case w.Call == kevent.WaitChild:
+		return "wait for a child"
+	case w.Call == kevent.WaitSignal:
+		return "wait for a signal"
+	case w.Call == kevent.WaitOther:
+		return "system call " + strconv.Itoa(int(w.Nr))
 	}
 	name := w.Call.String()
-	if w.File != kevent.FileNone {
+	if w.File != kevent.FileNone && w.File != kevent.FileEpoll { // epoll's calls have no other file
 		name += " " + strings.ReplaceAll(w.File.String(), "_", " ")
 	}
 	return name
