@@ -123,7 +123,7 @@ func (p *Processors) methods(t *timeline.Trace, o Options) error {
 	tables := make(map[*timeline.Space]*timeline.PlaceTable)
 	byName := make(map[[2]string]*timeline.Placed)
 	for _, th := range t.Threads {
-		if !o.shows(th.Tid, th.Name) {
+		if !o.shows(th.Pid, th.Tid, th.Name) {
 			continue
 		}
 		if tables[th.Space] == nil {

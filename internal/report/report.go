@@ -74,8 +74,9 @@ type Thread struct {
 	Pid        uint32 `json:"pid"`
 	Tid        uint32 `json:"tid"`
 	Name       string `json:"name"`
-	Records    uint64 `json:"records"` // of methods
-	WallNs     int64  `json:"wall_ns"` // that the recording knows of
+	Role       string `json:"role,omitempty"` // "main", "render" (RenderThread), "binder" (of the process's binder pool)
+	Records    uint64 `json:"records"`        // of methods
+	WallNs     int64  `json:"wall_ns"`        // that the recording knows of
 	RunningNs  int64  `json:"running_ns"`
 	RunnableNs int64  `json:"runnable_ns"`
 	SleepingNs int64  `json:"sleeping_ns"`
@@ -195,8 +196,8 @@ func Build(t *timeline.Trace, o Options) (*Report, error) {
 }
 
 // shows reports whether a thread is chosen.
-func (o *Options) shows(tid uint32, name string) bool {
-	if o.Thread == "" || o.Thread == strconv.FormatUint(uint64(tid), 10) {
+func (o *Options) shows(pid, tid uint32, name string) bool {
+	if o.Thread == "" || o.Thread == roleOf(pid, tid, name) || o.Thread == strconv.FormatUint(uint64(tid), 10) {
 		return true
 	}
 	ok, _ := path.Match(o.Thread, name) // Build has checked the pattern
@@ -219,7 +220,7 @@ func (r *Report) methods(t *timeline.Trace, o Options) (map[threadKey]recorded, 
 	var spaces []*timeline.Space
 	joiners := make(map[*timeline.Space]*timeline.Joiner)
 	for _, th := range t.Threads {
-		if !o.shows(th.Tid, th.Name) {
+		if !o.shows(th.Pid, th.Tid, th.Name) {
 			continue
 		}
 		j := joiners[th.Space]
@@ -350,7 +351,7 @@ func (r *Report) threads(t *timeline.Trace, o Options, records map[threadKey]rec
 		if name == "" {
 			name = rec.name
 		}
-		if known == 0 && !ok || !ok && !o.shows(a.Tid, name) {
+		if known == 0 && !ok || !ok && !o.shows(a.Tgid, a.Tid, name) {
 			continue
 		}
 		seen[k] = true
@@ -358,7 +359,7 @@ func (r *Report) threads(t *timeline.Trace, o Options, records map[threadKey]rec
 			a.States[timeline.Unknown], known = rec.wall, rec.wall
 		}
 		r.Threads = append(r.Threads, Thread{
-			Pid: a.Tgid, Tid: a.Tid, Name: name, Records: rec.records, WallNs: known,
+			Pid: a.Tgid, Tid: a.Tid, Name: name, Role: roleOf(a.Tgid, a.Tid, name), Records: rec.records, WallNs: known,
 			RunningNs: a.States[timeline.Running], RunnableNs: a.States[timeline.Runnable],
 			SleepingNs: a.States[timeline.Sleeping], BlockedNs: a.States[timeline.Blocked],
 			UnknownNs: a.States[timeline.Unknown], IOBytes: a.Bytes,
@@ -368,7 +369,7 @@ func (r *Report) threads(t *timeline.Trace, o Options, records map[threadKey]rec
 	}
 	for k, rec := range records {
 		if !seen[k] {
-			r.Threads = append(r.Threads, Thread{Pid: k.pid, Tid: k.tid, Name: rec.name, Records: rec.records, WallNs: rec.wall, UnknownNs: rec.wall})
+			r.Threads = append(r.Threads, Thread{Pid: k.pid, Tid: k.tid, Name: rec.name, Role: roleOf(k.pid, k.tid, rec.name), Records: rec.records, WallNs: rec.wall, UnknownNs: rec.wall})
 		}
 	}
 	slices.SortFunc(r.Threads, func(a, b Thread) int {

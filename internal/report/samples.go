@@ -99,7 +99,7 @@ func (r *Report) samples(t *timeline.Trace, o Options) error {
 	if err != nil {
 		return err
 	}
-	j.Keep = func(pid, tid uint32) bool { return o.shows(tid, j.Thread(pid, tid)) }
+	j.Keep = func(pid, tid uint32) bool { return o.shows(pid, tid, j.Thread(pid, tid)) }
 	a := &tally{join: j, functions: map[stacks.FuncID]*SampledFunction{}, methods: map[stacks.FuncID]*SampledMethod{},
 		within: map[[2]stacks.FuncID]*SampledWithin{}, seen: map[stacks.FuncID]uint64{}}
 	if err := j.Each(a.add); err != nil {

@@ -47,7 +47,7 @@ func (r *Report) textThreads(w io.Writer) {
 	}
 	for i := range shown {
 		t := &shown[i]
-		fmt.Fprintf(w, "%7d %-13s %6s %6s", t.Tid, wording.Fit(wording.Printable(t.Name), 13), wording.Count(t.Records), wording.Duration(t.WallNs))
+		fmt.Fprintf(w, "%7d %-13s %6s %6s", t.Tid, r.label(t, 13), wording.Count(t.Records), wording.Duration(t.WallNs))
 		for _, ns := range []int64{t.RunningNs, t.RunnableNs, t.SleepingNs, t.BlockedNs} {
 			if t.UnknownNs == t.WallNs {
 				fmt.Fprintf(w, " %10s", "-")
@@ -60,6 +60,7 @@ func (r *Report) textThreads(w io.Writer) {
 	if n := len(r.Threads) - len(shown); n > 0 {
 		fmt.Fprintf(w, "%7s %d more threads\n", "", n)
 	}
+	r.textPools(w)
 }
 
 func (r *Report) textMethods(w io.Writer) {

@@ -104,7 +104,7 @@ func (r *Report) waits(t *timeline.Trace, o Options) error {
 	var locks []lockWait
 	calls := make(map[string]*WaitCalls)
 	for _, a := range t.Kernel.Threads() {
-		shown[a.Tid] = o.shows(a.Tid, a.Name)
+		shown[a.Tid] = o.shows(a.Tgid, a.Tid, a.Name)
 		if !shown[a.Tid] || a.Serves && o.Thread == "" {
 			continue
 		}
