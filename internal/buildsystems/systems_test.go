@@ -17,7 +17,7 @@ func TestBuildSystems(t *testing.T) {
 		// As the NDK's android.toolchain.cmake sets things up: clang, told its target; found where it says; launchers besides.
 		{"CMake toolchain file", `printf '%s\n' 'set(CMAKE_SYSTEM_NAME Linux)' 'set(CMAKE_SYSTEM_PROCESSOR x86_64)' \
 			'foreach(L C CXX)' 'set(CMAKE_${L}_COMPILER_TARGET x86_64-linux-gnu)' 'set(CMAKE_${L}_FLAGS_INIT "-fPIC -fstack-protector-strong")' \
-			'endforeach()' 'set(CMAKE_C_COMPILER clang)' 'set(CMAKE_CXX_COMPILER clang++)' >phone.cmake
+			'endforeach()' 'set(CMAKE_C_COMPILER clang)' 'set(CMAKE_CXX_COMPILER clang++)' 'set(CMAKE_CROSSCOMPILING_EMULATOR env)' >phone.cmake
 			cmake -G Ninja -S . -B out -DCMAKE_TOOLCHAIN_FILE=phone.cmake ` + launchers + `; ninja -C out -j16`, "out/pantry"},
 		{"CMake compiler make", `CC="braid cc gcc" CXX="braid cc g++" cmake -S . -B out; make -C out -j16`, "out/pantry"},
 		{"CMake compiler Ninja", `CC="braid cc clang" CXX="braid cc clang++" cmake -G Ninja -S . -B out; ninja -C out -j16`,
