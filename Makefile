@@ -14,7 +14,7 @@ NEEDS = gcc:gcc g++:g++ make:make clang:clang clang-19:clang-19 llvm-strip-19:ll
 	qemu-aarch64:qemu-user gdb:gdb llvm-mca-19:llvm-19 ld.lld-19:lld-19 libclang-rt-14-dev libclang-rt-19-dev \
 	cmake:cmake meson:meson ninja:ninja-build automake:automake libtoolize:libtool \
 	gfortran:gfortran gnatmake:gnat gobjc \
-	spin:spin /usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz:gcc-12-source xz:xz-utils csmith:csmith /usr/include/csmith/csmith.h:libcsmith-dev \
+	mkfs.ext4:e2fsprogs spin:spin /usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz:gcc-12-source xz:xz-utils csmith:csmith /usr/include/csmith/csmith.h:libcsmith-dev \
 	promtool:prometheus sqlite3:sqlite3 chromium:chromium uftrace:uftrace lttng:lttng-tools babeltrace2:babeltrace2 liblttng-ust-dev javac:default-jdk-headless
 
 # What the slow programs of internal/programs need besides.

@@ -224,7 +224,7 @@ func TestBadProcesses(t *testing.T) {
 func TestRawTracepoints(t *testing.T) {
 	r := load(t, Options{BTFPath: "/sys/kernel/btf/vmlinux"})
 	for _, c := range r.own {
-		if p, ok := c.(*ebpf.Program); ok && p.Type() != ebpf.RawTracepoint && p.Type() != ebpf.PerfEvent {
+		if p, ok := c.(*ebpf.Program); ok && p.Type() == ebpf.Tracing {
 			t.Errorf("a program of type %v", p.Type())
 		}
 	}

@@ -88,7 +88,12 @@ func loadTypes(path string, taken []string) (kernelTypes, error) {
 		if err != nil {
 			return kernelTypes{}, fmt.Errorf("read BTF file %s: %w", path, err)
 		}
-		return kernelTypes{spec: spec, external: true}, nil
+		types := kernelTypes{spec: spec, external: true}
+		if !types.hasHook("sched_process_fork") {
+			return kernelTypes{}, fmt.Errorf("read BTF file %s: it has no prototypes of tracepoints: give all of the kernel's types, or "+
+				"what braid's own minbtf has made of them (braid doctor: btf)", path)
+		}
+		return types, nil
 	}
 	const own = "/sys/kernel/btf/vmlinux"
 	if _, err := os.Stat(own); errors.Is(err, os.ErrNotExist) || slices.Contains(taken, withoutBTF) {

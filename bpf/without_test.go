@@ -23,7 +23,7 @@ func TestWithoutTpBTF(t *testing.T) {
 	t.Setenv(WithoutEnv, withoutRing+","+withoutTpBTF)
 	r := load(t, Options{})
 	for _, c := range r.own {
-		if p, ok := c.(*ebpf.Program); ok && p.Type() != ebpf.RawTracepoint && p.Type() != ebpf.PerfEvent {
+		if p, ok := c.(*ebpf.Program); ok && p.Type() == ebpf.Tracing {
 			t.Errorf("a program of type %v", p.Type())
 		}
 		if m, ok := c.(*ebpf.Map); ok && m.Type() == ebpf.RingBuf {

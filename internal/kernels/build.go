@@ -16,7 +16,7 @@ func build(dir string) error {
 	for _, r := range runs {
 		if made[r.pkg] == "" {
 			made[r.pkg] = binaryOf(r.pkg)
-			b.command([]string{"GOARCH=arm64"}, "go", "test", "-tags", tags, "-c", "-o", filepath.Join(dir, made[r.pkg]), "./"+r.pkg)
+			b.command([]string{"GOARCH=arm64"}, "go", "test", "-tags", tags, "-ldflags=-s -w", "-c", "-o", filepath.Join(dir, made[r.pkg]), "./"+r.pkg)
 		}
 	}
 	const cross = "aarch64-linux-gnu-"
@@ -35,7 +35,8 @@ func build(dir string) error {
 	probe := []string{cross + "g++", "-O2", "-static", "-pthread", "bpf/testdata/probe.cc", "-o"}
 	b.command(nil, append(probe, filepath.Join(dir, "probes/plain"))...)
 	b.command(nil, append(append([]string{host, "cc"}, probe...), filepath.Join(dir, "probes/traced"))...)
-	b.command([]string{"GOARCH=arm64"}, "go", "build", "-o", filepath.Join(dir, "braid-arm64/braid"), "./cmd/braid")
+	b.command([]string{"GOARCH=arm64"}, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "braid-arm64/braid"), "./cmd/braid")
+	b.command(nil, "sh", "-c", `truncate -s 128M "$1" && PATH=$PATH:/sbin:/usr/sbin mkfs.ext4 -q -F "$1" && gzip -1 "$1"`, "sh", filepath.Join(dir, "disk"))
 	b.command([]string{"BRAID_TEST_KEEP=" + filepath.Join(dir, "keep")}, "go", "test", "-count=1", "-run=^TestBuildForOtherProcessors$", "./cmd/braid")
 	for _, arch := range []string{"arm64", "arm"} {
 		programs, err := filepath.Glob(filepath.Join(dir, "keep", arch, "*"))
@@ -46,9 +47,7 @@ func build(dir string) error {
 			b.rename(p, filepath.Join(dir, "braid-"+arch, filepath.Base(p)))
 		}
 	}
-	// A 32-bit program is recorded by a 64-bit braid.
 	if b.err == nil {
-		b.fail(os.Symlink("../braid-arm64/braid", filepath.Join(dir, "braid-arm/braid")))
 		b.fail(os.RemoveAll(filepath.Join(dir, "keep")))
 	}
 	return b.err

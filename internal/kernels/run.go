@@ -39,31 +39,54 @@ func wanted(quick bool) map[string][]string {
 
 func pattern(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
+// boots returns the runs of each boot of a guest that have tests.
+func boots(quick bool) (groups [][]run) {
+	var usual, own []run
+	for _, r := range runs {
+		switch {
+		case len(wanted(quick)[r.name]) == 0:
+		case r.ownTime:
+			own = append(own, r)
+		default:
+			usual = append(usual, r)
+		}
+	}
+	for _, g := range [][]run{usual, own} {
+		if len(g) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
 // inGuest runs the tests under a kernel and returns what they printed. Files that they left are in dir.
 func inGuest(ctx context.Context, guest, kernel, dir string, quick bool, log io.Writer) (string, error) {
-	var script strings.Builder
-	script.WriteString(prepare)
-	for _, r := range runs {
-		tests := wanted(quick)[r.name]
-		if len(tests) == 0 {
-			continue
+	var all strings.Builder
+	for _, group := range boots(quick) {
+		text, err := boot(ctx, guest, kernel, dir, quick, group, log)
+		all.WriteString(text)
+		if err != nil {
+			return all.String(), err
 		}
-		fmt.Fprintf(&script, "echo '%s%s'\n%s /test/%s -test.v -test.timeout 15m -test.run '%s'\n", markRun, r.name,
-			strings.Join(r.env, " "), binaryOf(r.pkg), pattern(tests))
 	}
-	// Through the serial port, which is slow: packed.
-	fmt.Fprintf(&script, "echo '%s'\ntar -c -C /tmp/perfetto . | gzip | uuencode -m files\necho '%s'\n", markFiles, markEnd)
-	if err := os.WriteFile(filepath.Join(dir, "run"), []byte(script.String()), 0o600); err != nil {
+	return all.String(), nil
+}
+
+func boot(ctx context.Context, guest, kernel, dir string, quick bool, group []run, log io.Writer) (string, error) {
+	script := filepath.Join(dir, "run")
+	if err := os.WriteFile(script, []byte(scriptOf(group, quick)), 0o600); err != nil {
 		return "", err
 	}
-	var out bytes.Buffer
-	// By its own clock, a guest that waits skips what it waits for, and this machine's load does not show.
-	args := []string{"arm64", kernel, "--own-time", "--seconds", "1500", "--file", filepath.Join(dir, "..", "test") + ":/test",
-		"--file", filepath.Join(dir, "run") + ":/run-tests"}
+	args := []string{"arm64", kernel, "--seconds", "1500", "--file", filepath.Join(dir, "..", "test") + ":/test", "--file", script + ":/run-tests"}
+	if group[0].ownTime {
+		args = append(args, "--own-time")
+	}
 	for _, m := range modules {
 		args = append(args, "--module", m)
 	}
+	var out bytes.Buffer
 	c := exec.CommandContext(ctx, guest, append(args, "--", "sh", "/run-tests")...)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.Stdout, c.Stderr = io.MultiWriter(&out, log), log
 	if err := c.Run(); err != nil {
 		return out.String(), fmt.Errorf("the guest: %w", err)
@@ -74,6 +97,19 @@ func inGuest(ctx context.Context, guest, kernel, dir string, quick bool, log io.
 		return text, errors.New("the guest's script did not come to its end")
 	}
 	return text, unpack(files, filepath.Join(dir, "perfetto"))
+}
+
+// scriptOf is what the guest's shell does.
+func scriptOf(group []run, quick bool) string {
+	var script strings.Builder
+	script.WriteString(prepare)
+	for _, r := range group {
+		fmt.Fprintf(&script, "echo '%s%s'\n%s /test/%s -test.v -test.timeout 15m -test.run '%s'\n", markRun, r.name,
+			strings.Join(r.env, " "), binaryOf(r.pkg), pattern(wanted(quick)[r.name]))
+	}
+	// Through the serial port, which is slow: packed.
+	fmt.Fprintf(&script, "echo '%s'\ntar -c -C /tmp/perfetto . | gzip | uuencode -m files\necho '%s'\n", markFiles, markEnd)
+	return script.String()
 }
 
 // unpack takes a packed tar file out of what uuencode made of it: some of the kernels' busybox have no base64.
