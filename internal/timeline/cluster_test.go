@@ -296,10 +296,11 @@ func TestSumPlaces(t *testing.T) {
 }
 
 // TestPlacesAgreeWithStates: whatever happens, a thread runs for as long in its places as in its states, and places do not
-// overlap. Events are a simulated machine's, with idle words, frequencies and affinities put in at random.
+// overlap; where events are missing, it may be for shorter. Events are a simulated machine's, with idle words, frequencies
+// and affinities put in at random.
 func TestPlacesAgreeWithStates(t *testing.T) {
 	for seed := range uint64(50) {
-		rng := rand.New(rand.NewPCG(seed, 1))
+		rng, lossy := rand.New(rand.NewPCG(seed, 1)), seed%2 == 1
 		events, truth, end := machine(rng, 5, 3, 2000)
 		k := NewKernel(KernelOptions{Begin: 0, End: end, Machine: bigLittle()}, nil)
 		for _, e := range events {
@@ -321,6 +322,9 @@ func TestPlacesAgreeWithStates(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				e, noise = noise, e
 			}
+			if lossy && rng.IntN(20) == 0 {
+				continue
+			}
 			if err := k.Push(slices.Concat(e, noise)); err != nil {
 				t.Fatal(err)
 			}
@@ -328,7 +332,7 @@ func TestPlacesAgreeWithStates(t *testing.T) {
 		k.Finish()
 		for tid := range truth {
 			a := k.Thread(tid)
-			if got, want := a.Placed.RunningNs(), a.States[Running]; got != want {
+			if got, want := a.Placed.RunningNs(), a.States[Running]; got != want && !lossy || got > want {
 				t.Fatalf("seed %d, thread %d ran %d ns in its places, %d in its states", seed, tid, got, want)
 			}
 			if a.Placed.WaitNs > a.States[Runnable] || a.Placed.FreeNs() > a.Placed.WeakNs() || a.Placed.WeakNs() > a.Placed.Ns[1] {

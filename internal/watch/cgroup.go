@@ -50,7 +50,7 @@ func (d *Daemon) checkCgroups() {
 		case p.Cgroup == "":
 		case cgroupRoot() == "":
 			d.log.Warn("no program is found by this cgroup: the machine has no cgroups of version 2", "cgroup", p.Cgroup,
-				"do", "mount -t cgroup2 none /sys/fs/cgroup, or give the program's name or user")
+				"do", "mount -t cgroup2 none /sys/fs/cgroup, or give the program's name or user (braid doctor: cgroup)")
 		case cgroupID(p.Cgroup) == 0:
 			d.log.Warn("there is no such cgroup yet: it is looked for once a second", "cgroup", p.Cgroup, "below", cgroupRoot())
 		}
