@@ -19,7 +19,7 @@ func short(method string) string { return wording.Shorten(wording.Printable(meth
 // phrases say what a thread did in a cause.
 var phrases = [numCauses]string{
 	Unknown: "in an unknown state", Running: "running", Runnable: "waiting for a CPU", Sleeping: "sleeping",
-	Lock: "waiting for a futex", Binder: "waiting for binder calls", Poll: "waiting for events of files",
+	Lock: "waiting for a futex", Binder: "waiting for binder", Poll: "waiting for events of files",
 	Stream: "waiting for a pipe, socket or the like", Timer: "sleeping for a time that it asked for",
 	Fsync: "blocked in fsync", MajorFault: "in major page faults", Reclaim: "in direct memory reclaim",
 	Read: "blocked in block reads", Write: "blocked in block writes",

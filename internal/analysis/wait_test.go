@@ -92,16 +92,16 @@ func TestNamesWait(t *testing.T) {
 		}, "sleeping", 90 * ms, "90.0ms of it sleeping in oddity (90.0ms in wait for a child, 90.0ms until thread 77 woke it, or an interrupt while that ran)",
 			[]Waited{{What: "wait for a child", Ns: 90 * ms, Waits: 1, Who: []Who{{Tid: 77, Ns: 90 * ms}}}}},
 		{"binder", func(a *actor) []func() { return []func(){a.binder(100*ms, 20, true)} }, "binder", 100 * ms,
-			"100ms of it waiting for binder calls in oddity (100ms in 1 call with code 3 to process 60, whose thread Binder:60_1 (61) was running for 40.0ms and runnable for 60.0ms of it)",
+			"100ms of it waiting for binder in oddity (100ms in 1 binder call (code 3) to pid 60, whose thread Binder:60_1 (61) was running for 40.0ms and runnable for 60.0ms of it)",
 			[]Waited{{What: "binder call", Ns: 100 * ms, Waits: 1, Who: []Who{{Tid: 61, Name: "Binder:60_1", Ns: 100 * ms}}, Binder: &Called{
 				Pid: 60, Tid: 61, Thread: "Binder:60_1", Code: 3, Calls: 1, Ns: 100*ms + us, QueuedNs: 60*ms + us, ServedNs: 40*ms - us, ReplyNs: us, RunningNs: 40 * ms, RunnableNs: 60 * ms,
 			}}}},
 		{"binder, two calls", func(a *actor) []func() {
 			return []func(){a.binder(50*ms, 20, true), a.binder(50*ms, 30, true)}
 		}, "binder", 100 * ms,
-			"(100ms in 2 calls with code 3 to process 60, whose threads were running for 40.0ms and runnable for 60.0ms of it)", nil},
+			"(100ms in 2 binder calls (code 3) to pid 60, whose threads were running for 40.0ms and runnable for 60.0ms of it)", nil},
 		{"binder without an answer", func(a *actor) []func() { return []func(){a.binder(100*ms, 20, false)} }, "binder", 100 * ms,
-			"(100ms in 1 call with code 3 to process 60, to which no answer was seen, whose thread Binder:60_1 (61) was runnable for 60.0ms of it)", nil},
+			"(100ms in 1 binder call (code 3) to pid 60, to which no answer was seen, whose thread Binder:60_1 (61) was runnable for 60.0ms of it)", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := commits(t, c.slow).analyze(Options{})
@@ -219,9 +219,9 @@ func (a *actor) chained() func() {
 // Where the threads waited that worked on a call is told, through calls within calls.
 func TestCallsWithinCalls(t *testing.T) {
 	r := commits(t, func(a *actor) []func() { return []func(){a.chained()} }).analyze(Options{})
-	want := "100ms in 1 call with code 3 to process 60, whose thread 61 was running for 89.0ms of it; " +
-		"there 20.0ms in futex_wait of 0xbeef, released by thread 62; there 40.0ms in 1 call with code 7 to process 70, whose thread 71 was running for 37.0ms of it; " +
-		"there 32.0ms in 1 call with code 9 to process 80, whose thread 81 was running for 30.0ms of it; there 20.0ms in nanosleep)"
+	want := "100ms in 1 binder call (code 3) to pid 60, whose thread 61 was running for 89.0ms of it; " +
+		"there 20.0ms in futex_wait of 0xbeef, released by thread 62; there 40.0ms in 1 binder call (code 7) to pid 70, whose thread 71 was running for 37.0ms of it; " +
+		"there 32.0ms in 1 binder call (code 9) to pid 80, whose thread 81 was running for 30.0ms of it; there 20.0ms in nanosleep)"
 	if !strings.Contains(r.Explanation[0], want) {
 		t.Errorf("%s\nlacks %s", r.Explanation[0], want)
 	}

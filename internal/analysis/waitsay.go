@@ -55,7 +55,7 @@ func (w *Waited) answered() string {
 
 // told says whom calls went to that took a time, what the threads there did, and where these waited.
 func (c *Called) told(ns int64) string {
-	text := fmt.Sprintf("%s with code %d to %s", plural(c.Calls, "call"), c.Code, c.name())
+	text := fmt.Sprintf("%s (code %d) to %s", plural(c.Calls, "binder call"), c.Code, c.name())
 	switch {
 	case c.Unanswered == 0:
 	case c.Calls == 1:
@@ -116,7 +116,7 @@ func (w *Waited) there() string {
 // name is the process that was called.
 func (c *Called) name() string {
 	if c.Process == "" {
-		return fmt.Sprintf("process %d", c.Pid)
+		return fmt.Sprintf("pid %d", c.Pid)
 	}
-	return fmt.Sprintf("%s (%d)", wording.Printable(c.Process), c.Pid)
+	return fmt.Sprintf("%s (pid %d)", wording.Printable(c.Process), c.Pid)
 }

@@ -69,6 +69,7 @@ var features = []feature{
 	{"unit io: major faults", "bpf-disk", []string{"TestMajorFaults"}, 0},
 	{"unit wait: what threads sleep in", "bpf", []string{"TestWaits"}, 1},
 	{"unit wait: binder", "binder", []string{"TestBinderClient", "TestBinderServer"}, 2},
+	{"locks and pipes in reports", "braid", []string{"TestWaits"}, 1},
 	{"binder calls in reports", "braid-binder", []string{"TestBinder"}, 1},
 	{"samples, by tables and frame pointers", "sample", []string{"TestChainsByTablesOrPointers", "TestChainsByPointers"}, 1},
 	{"forks, execs, exits", "bpf", []string{"TestSpawn", "TestForeigners", "TestAdopt"}, 2},
