@@ -148,5 +148,6 @@ func checkExported(t *testing.T, file, out string) *tptest.Trace {
 			t.Errorf("thread %d (%s) has no thread_state", th.Tid, th.Name)
 		}
 	}
+	samplesInPerfetto(t, file, tr)
 	return tr
 }

@@ -35,6 +35,7 @@ var sources = []program{
 	{name: "plugin.so", library: true, args: []string{"-shared", "-fPIC", "testdata/plugin.c"}},
 	{name: "plain", plain: true, args: []string{"testdata/target.c", "-ldl"}},
 	{name: "faults", args: []string{"testdata/faults.c"}},
+	{name: "sampled", args: []string{"testdata/sampled.c"}},
 	{name: "waits", args: []string{"testdata/waits.c"}},
 	{name: "binder", args: []string{"../../bpf/testdata/binder.c"}},
 }
