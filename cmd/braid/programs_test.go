@@ -37,8 +37,14 @@ var sources = []program{
 	{name: "faults", args: []string{"testdata/faults.c"}},
 	{name: "sampled", args: []string{"testdata/sampled.c"}},
 	{name: "waits", args: []string{"testdata/waits.c"}},
+	// A zygote with stubs, which has the app's code; and one without, which loads it.
+	{name: "zygote64", args: []string{"-DLINKED", standIn + "zygote.c", standIn + "app.c"}},
+	{name: "zygote", plain: true, library: true, args: []string{standIn + "zygote.c", "-ldl"}},
+	{name: "libapp.so", library: true, args: []string{"-shared", "-fPIC", standIn + "app.c"}},
 	{name: "binder", args: []string{"../../bpf/testdata/binder.c"}},
 }
+
+const standIn = "../../internal/targets/testdata/"
 
 // prepare makes braid and the programs that the tests record, or finds them.
 func prepare() error {
