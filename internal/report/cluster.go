@@ -39,7 +39,7 @@ type Cluster struct {
 
 // Placing sums where something ran. Times are ns.
 type Placing struct {
-	RunningNs map[string]int64 `json:"running_ns"` // by cluster
+	RunningNs map[string]int64 `json:"running_ns,omitempty"` // by cluster; nil where processors are alike
 	// StrongerIdleNs is the part of running in which a stronger processor was idle, StrongerAllowedNs the part of that
 	// in which the thread could have used it.
 	StrongerIdleNs    int64 `json:"stronger_idle_ns"`
@@ -73,12 +73,15 @@ type MethodPlacing struct {
 
 func (p *Processors) placing(sum *timeline.Placed) Placing {
 	out := Placing{
-		RunningNs: make(map[string]int64), StrongerIdleNs: sum.WeakNs(), StrongerAllowedNs: sum.FreeNs(),
+		StrongerIdleNs: sum.WeakNs(), StrongerAllowedNs: sum.FreeNs(),
 		WaitOtherIdleNs: sum.WaitNs, WaitOtherAllowedNs: sum.WaitFreeNs, MeanKHz: sum.MeanKHz(),
 		Migrations: sum.Moves, ClusterMigrations: sum.ClusterMoves, placed: *sum,
 	}
-	for rank := range p.machine.Ranks() {
-		out.RunningNs[p.machine.Name(rank)] = sum.Ns[rank]
+	if p.machine.Clustered() {
+		out.RunningNs = make(map[string]int64)
+		for rank := range p.machine.Ranks() {
+			out.RunningNs[p.machine.Name(rank)] = sum.Ns[rank]
+		}
 	}
 	return out
 }

@@ -23,7 +23,7 @@ type placed struct {
 	current Place   // its End is not known yet
 }
 
-// maxPlaces bounds what is kept of one interval. What is beyond is lost in one place with what was known at its start.
+// maxPlaces bounds what is kept of one interval. What is beyond is one place, with what was known at its start.
 const maxPlaces = 1 << 16
 
 func newPlacing(m *Machine, s *States, emit func(uint32, Place)) *placing {
