@@ -305,6 +305,7 @@ func FuzzKernel(f *testing.F) {
 		for _, a := range k.Threads() {
 			checkActivity(t, a)
 		}
+		checkWaits(t, k)
 	})
 }
 

@@ -224,6 +224,7 @@ func (w *waits) returned(a *Activity, at int64, e kevent.SyscallWait) {
 			v.WokenAt, v.Waker = s.End, s.Waker
 		}
 	}
+	v.SleptNs, v.WokenAt = min(v.SleptNs, v.End-v.Start), min(v.WokenAt, v.End)
 	w.keep(a, v)
 }
 
@@ -242,7 +243,7 @@ func (w *waits) finish(end int64, thread func(tid uint32) *Activity) WaitStats {
 	for _, x := range w.binder.all {
 		until := x.Over
 		if x.Open {
-			until = end
+			until = max(end, x.Since)
 		}
 		if x.OneWay() || until == 0 || x.From == 0 || x.Since == 0 {
 			continue

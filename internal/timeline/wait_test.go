@@ -390,6 +390,7 @@ func TestWaitStories(t *testing.T) {
 			for _, a := range k.Threads() {
 				checkActivity(t, a)
 			}
+			checkWaits(t, k)
 			if s := k.Stats().StateStats; s != (StateStats{}) {
 				t.Errorf("states were repaired: %+v", s)
 			}

@@ -149,7 +149,7 @@ func (b *binder) reply(at int64, tid uint32, e kevent.BinderTransaction) {
 		}
 	}
 	delete(b.calls, x.ID)
-	x.Replied, x.ReplyID, x.To, x.ToPid = at, e.DebugID, tid, e.Tgid
+	x.Replied, x.ReplyID, x.To, x.ToPid = max(at, x.Sent, x.Received), e.DebugID, tid, e.Tgid
 	b.replies[x.ReplyID] = x
 	b.served(x)
 	if list := b.calling[tid]; x.Received != 0 {
@@ -169,6 +169,7 @@ func (b *binder) received(at int64, tid uint32, e kevent.BinderReceived, slept I
 		if x.Since == 0 && slept.Waker == x.To && slept.End >= x.Replied {
 			x.Since = slept.Start
 		}
+		at = max(at, x.Replied) // events may come too late to be sorted
 		x.From, x.FromPid, x.Done, x.Over = tid, e.Tgid, at, at
 		b.waitsNot(x)
 		return
@@ -178,7 +179,7 @@ func (b *binder) received(at int64, tid uint32, e kevent.BinderReceived, slept I
 		b.stats.Unsent++
 		return
 	}
-	x.Received, x.To, x.ToPid = at, tid, e.Tgid
+	x.Received, x.To, x.ToPid = max(at, x.Sent), tid, e.Tgid
 	for _, iv := range b.recent[tid] {
 		x.spend(iv)
 	}
@@ -190,7 +191,7 @@ func (b *binder) received(at int64, tid uint32, e kevent.BinderReceived, slept I
 func (b *binder) done(at int64, e kevent.BinderDone) {
 	if x := b.calls[e.DebugID]; x != nil && x.Received != 0 {
 		delete(b.calls, e.DebugID)
-		x.Replied = at
+		x.Replied = max(at, x.Received)
 		b.served(x)
 	}
 }
@@ -210,7 +211,7 @@ func (b *binder) returned(tid uint32, at int64, ioctl bool) {
 		return
 	}
 	if ioctl {
-		x.Over = at
+		x.Over = max(at, x.Sent)
 	}
 	b.waitsNot(x)
 }

@@ -156,3 +156,30 @@ func partOf(x, truth *Transaction) bool {
 		(x.ReplyID == 0 || x.ReplyID == truth.ReplyID) && (x.From == 0 || x.From == truth.From) && (x.To == 0 || x.To == truth.To) &&
 		within && (!x.Open || truth.Replied == 0)
 }
+
+// checkWaits tests what must hold for any events.
+func checkWaits(t *testing.T, k *Kernel) {
+	t.Helper()
+	for _, a := range k.Threads() {
+		for i := range a.Waits {
+			w := &a.Waits[i]
+			if w.Start > w.End || w.SleptNs < 0 || w.SleptNs > w.End-w.Start || w.WokenAt > w.End || w.What() == "" ||
+				i > 0 && w.Start < a.Waits[i-1].Start {
+				t.Fatalf("thread %d: wait %+v", a.Tid, w)
+			}
+		}
+	}
+	for _, x := range k.Transactions() {
+		queued, served, reply := x.Parts()
+		if queued < 0 || served < 0 || reply < 0 || x.Waited() < 0 || x.Within == x {
+			t.Fatalf("%+v: %d, %d, %d, waited %d", x, queued, served, reply, x.Waited())
+		}
+		var q, s int64
+		for state := range NumStates {
+			q, s = q+x.Queued[state], s+x.Served[state]
+		}
+		if q > queued || x.Replied != 0 && s > served {
+			t.Fatalf("%+v: states for longer than the call", x)
+		}
+	}
+}
