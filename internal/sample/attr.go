@@ -123,6 +123,7 @@ func choose(o Options) (*kind, error) {
 		err := k.try()
 		switch {
 		case err == nil:
+			k.countLosses()
 			return k, nil
 		case errors.Is(err, unix.EINVAL) && a.Clockid == unix.CLOCK_BOOTTIME:
 			a.Clockid, k.monotonic = unix.CLOCK_MONOTONIC, true
@@ -140,6 +141,18 @@ func choose(o Options) (*kind, error) {
 		default:
 			return nil, fmt.Errorf("sampling: open a performance event: %w", err)
 		}
+	}
+}
+
+// formatLost makes reading an event tell how many of its samples were lost (PERF_FORMAT_LOST, since Linux 6.0). A ring tells of
+// a loss only when something fits into it again.
+const formatLost = 1 << 4
+
+// countLosses asks for them, where the kernel knows.
+func (k *kind) countLosses() {
+	k.attr.Read_format = formatLost
+	if k.try() != nil {
+		k.attr.Read_format = 0
 	}
 }
 

@@ -19,7 +19,7 @@ func BenchmarkSampling(b *testing.B) {
 	if text, err := exec.Command("gcc", "-O2", "-fno-omit-frame-pointer", "-o", bin, "testdata/busy.c").CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, text)
 	}
-	rounds := "600000"
+	rounds := "1500000"
 	plain := func() int64 {
 		out, err := exec.Command(bin, rounds).Output()
 		if err != nil {

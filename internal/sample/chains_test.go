@@ -131,6 +131,33 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// What finds the buffer full is counted.
+func TestLost(t *testing.T) {
+	s, err := New(Options{Hz: 4000, StackBytes: MaxStackBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(chains(t, false), "0.2")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Attach(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	r := &taken{sampler: s} // only now does anybody read
+	r.finish(t, r.run(t, s))
+	lost := s.Lost()["samples_lost"]
+	told := lost > 0 || s.kind.attr.Read_format == 0 // before Linux 6.0, a loss is told with what fits in afterwards
+	if !told || len(r.samples) < 50 {
+		t.Errorf("%d samples, lost: %v", len(r.samples), s.Lost())
+	} else {
+		t.Logf("%d samples, %d lost", len(r.samples), lost)
+	}
+}
+
 // checkKnown checks that each known chain is there, that at least minComplete percent of the samples are complete, and that no sample is
 // impossible, of each thread and process.
 func (r *taken) checkKnown(t *testing.T) {

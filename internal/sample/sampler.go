@@ -207,8 +207,28 @@ func (s *Sampler) Run(write func(*tracefile.Samples) error) error {
 			return err
 		}
 		if last {
+			s.countLost()
 			return nil
 		}
+	}
+}
+
+// countLost asks the kernel how many samples were lost in all, of which the rings need not have told yet.
+func (s *Sampler) countLost() {
+	if s.kind.attr.Read_format != formatLost {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var lost uint64
+	for _, fd := range s.events {
+		var b [16]byte // value, lost
+		if n, err := unix.Read(fd, b[:]); err == nil && n == len(b) {
+			lost += le.Uint64(b[8:])
+		}
+	}
+	if lost > s.lost["samples_lost"] {
+		s.lost["samples_lost"] = lost
 	}
 }
 
