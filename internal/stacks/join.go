@@ -314,7 +314,8 @@ func (j *Join) stack(index int, s *tracefile.Sample) []Frame {
 // join merges j.user with what the ring says, into j.pairs and j.ring. Where the two contradict, there are two
 // explanations. The thread may have been in a stub: the innermost frame is a method's whose entry is the ring's next record,
 // however long the interruption took, or whose exit was the newest one. Or the times are not exact: of the ring's states
-// within the clock's error the one counts that contradicts the stack least, and of those the nearest.
+// within the clock's error the one counts that contradicts the stack least, and of those the nearest. After a ring's newest
+// record there is a third one: the thread no longer recorded.
 func (j *Join) join(index int, complete bool) {
 	st := &j.states[index]
 	j.ring = j.ring[:0]
@@ -342,6 +343,11 @@ func (j *Join) join(index int, complete bool) {
 			best, at = v, i+1
 			j.pairs, j.tried = j.tried, j.pairs
 		}
+	}
+	if st.tail && best.contradictions() > 0 {
+		j.ring = j.ring[:0]
+		j.pairs, _ = j.merger.merge(j.pairs[:0], nil, j.user, false, false)
+		return
 	}
 	j.ring = j.lines(j.ring[:0], chains[at])
 	j.Stats.count(best)

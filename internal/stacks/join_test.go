@@ -157,6 +157,23 @@ func TestWrappedRing(t *testing.T) {
 	}
 }
 
+// TestStopped: a thread that was told to stop records nothing from then on, but its ring goes on until it says so.
+func TestStopped(t *testing.T) {
+	tr := stackstest.Load(t, []tracefile.Sample{
+		stackstest.Sample(stackstest.Pid, 3000, whole, "_start main memcpy", ""),      // still fits
+		stackstest.Sample(stackstest.Pid, 4000, whole, "_start main sort memcpy", ""), // does not any more
+		stackstest.Sample(stackstest.Pid, 5000, chain, "memcpy", ""),
+	}, stackstest.Ring(stackstest.Pid, tracefile.RingComplete, "main 100 sort 1000 ) 2000"))
+	got, j := joined(t, tr)
+	want := []string{"_start (main) memcpy", "_start (main) (sort) memcpy", "(main)* memcpy"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if j.Stats.WithRing != 2 || j.Stats.Contradictions != 0 {
+		t.Errorf("%+v", j.Stats)
+	}
+}
+
 // TestLearnedMethods: a method of which only the exit is left has the name that whole stacks have in its place.
 func TestLearnedMethods(t *testing.T) {
 	r := stackstest.Ring(stackstest.Pid, 0, "leaf 1000 ) 2000 sort 3000 ) 4000 ) 9000 ) 9500")

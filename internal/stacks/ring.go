@@ -34,6 +34,9 @@ type moment struct {
 type states struct {
 	first uint32
 	n     uint8 // 0: no ring covers that time
+	// tail: it was after the newest record. Perhaps the thread no longer recorded: one that was asked to stop does so at
+	// once, and says when only later.
+	tail  bool
 	space uint32
 	// left is the method whose exit was the newest record, entered the one whose entry is the next: no other records
 	// lie between those and the sample. inline.Unknown: it was another record.
@@ -99,7 +102,9 @@ func (j *Join) rings(moments map[threadKey][]moment) error {
 // span is a time that a ring covers.
 type span struct {
 	begin, end int64
-	late       bool // older records were overwritten: it begins with its first record
+	newest     int64 // record
+	late       bool  // older records were overwritten: it begins with its first record
+	continues  bool  // it begins where the one before it ends
 }
 
 // sweep decodes a thread's rings. It does so also if there are no moments: that is how one learns which functions are
@@ -111,7 +116,7 @@ func (j *Join) sweep(sp *space, th *timeline.Thread, list []moment) error {
 	segments := func(yield func(*timeline.Segment, error) bool) {
 		for seg, err := range j.trace.Segments(th) {
 			if err == nil {
-				c := span{clock.Ns(seg.Begin), clock.Ns(seg.End), !seg.Complete && !seg.Continues}
+				c := span{begin: clock.Ns(seg.Begin), end: clock.Ns(seg.End), late: !seg.Complete && !seg.Continues, continues: seg.Continues}
 				if seg.Ended != 0 {
 					c.end = seg.Ended
 				}
@@ -137,7 +142,7 @@ func (j *Join) sweep(sp *space, th *timeline.Thread, list []moment) error {
 	return nil
 }
 
-// cover learns where spans begin whose oldest records were overwritten.
+// cover learns where spans begin whose oldest records were overwritten, and when their newest ones are.
 func (s *sweep) cover(e *timeline.Edge) {
 	if e.Begin && e.Flags&inline.CutStart != 0 || !e.Begin && e.Flags&inline.CutEnd != 0 {
 		return // no record
@@ -146,6 +151,9 @@ func (s *sweep) cover(e *timeline.Edge) {
 		if c := &s.covered[s.seen]; c.late {
 			c.begin = e.Ns
 		}
+	}
+	if s.seen > 0 {
+		s.covered[s.seen-1].newest = e.Ns
 	}
 }
 
@@ -161,9 +169,12 @@ func (s *sweep) forget(list []moment) {
 		for i < len(s.covered) && s.covered[i].end < m.time {
 			i++
 		}
+		st := &s.Join.states[m.index]
 		if i == len(s.covered) || s.covered[i].begin > m.time {
-			s.Join.states[m.index].n = 0
+			st.n = 0
+			continue
 		}
+		st.tail = m.time > s.covered[i].newest && (i+1 == len(s.covered) || !s.covered[i+1].continues)
 	}
 }
 
