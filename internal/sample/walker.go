@@ -97,7 +97,7 @@ func (w *walker) pointers(t *tracefile.Sample, q *raw) {
 
 var stackEnds = map[unwind.End]tracefile.StackEnd{
 	unwind.Complete: tracefile.EndComplete, unwind.Cut: tracefile.EndCut, unwind.Depth: tracefile.EndDepth,
-	unwind.NoTable: tracefile.EndNoTable, unwind.NoModule: tracefile.EndNoModule, unwind.Bad: tracefile.EndBad,
+	unwind.NoTable: tracefile.EndNoTable, unwind.NoModule: tracefile.EndNoModule, unwind.Bad: tracefile.EndBad, unwind.Chain: tracefile.EndChain,
 }
 
 // tables walks the copied stack.

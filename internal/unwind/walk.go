@@ -11,6 +11,7 @@ const (
 	NoTable             // no tables for the outermost address
 	NoModule            // no file there
 	Bad                 // tables or stack make no sense
+	Chain               // the chain of frame pointers ended with 0, as it does in the outermost frame
 )
 
 // Code is what lies at a run-time address.
@@ -74,7 +75,9 @@ func (w *Walker) Walk(frames []uint64, regs *Regs, mem Memory) (all []uint64, en
 				break
 			}
 			if end, ok = w.chain(regs, mem, n == 0); !ok && end == Complete {
-				end = noCode(code)
+				if end = Chain; n == 0 {
+					end = noCode(code)
+				}
 			}
 		default:
 			return frames, noCode(code), tables, chained

@@ -21,7 +21,7 @@ func TestChain(t *testing.T) {
 	w := Walker{Arch: AMD64, Limit: 10, FramePointers: true, Find: func(addr uint64) Code { return Code{Known: addr < 0x500} }}
 	regs := start
 	frames, end, tables, chained := w.Walk(nil, &regs, mem)
-	if want := []uint64{0x301, 0x400, 0x500}; !slices.Equal(frames, want) || end != NoModule || tables || !chained {
+	if want := []uint64{0x301, 0x400, 0x500}; !slices.Equal(frames, want) || end != Chain || tables || !chained {
 		t.Errorf("%x, end %d, %v %v", frames, end, tables, chained)
 	}
 	delete(mem, 0x1048)
@@ -64,7 +64,7 @@ func TestARM64Vdso(t *testing.T) {
 	regs.PC, regs.R[30], regs.R[29], regs.R[31] = 0x9100, signed|0x500, 0x7000, 0x6f00
 	mem := words{0x7000: 0, 0x7008: signed | 0x700}
 	frames, end, _, _ := w.Walk(nil, &regs, mem)
-	if want := []uint64{0x9100, 0x4ff, 0x6ff}; !slices.Equal(frames, want) || end != NoTable {
+	if want := []uint64{0x9100, 0x4ff, 0x6ff}; !slices.Equal(frames, want) || end != Chain {
 		t.Errorf("a function of the vdso: %x, end %d", frames, end)
 	}
 
