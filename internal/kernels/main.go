@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"syscall"
 	"time"
@@ -24,17 +25,23 @@ var kernels = []string{"5.10", "6.1", "6.12", native}
 func main() {
 	quick := flag.Bool("quick", false, "only what CI tries")
 	write := flag.Bool("table", false, "write the table in docs/kernels.md")
-	keep := flag.String("keep", "", "leave logs and files in `DIR`")
+	keep := flag.String("keep", "", "leave logs, files and results in `DIR`, and add to the results that are there")
 	guest := flag.String("guest", "scripts/guest", "the `program` that runs guests")
 	at := flag.Int("at-once", 2, "`N` guests at a time; each keeps one processor busy")
+	only := flag.String("only", "", "only features whose names match this regular `expression`")
 	flag.Parse()
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kernels: -only:", err)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	under := flag.Args()
 	if len(under) == 0 {
 		under = kernels
 	}
-	d := driver{ctx: ctx, quick: *quick, guest: *guest, slots: make(chan struct{}, *at)}
+	d := driver{ctx: ctx, choice: choice{*quick, pattern}, guest: *guest, slots: make(chan struct{}, *at)}
 	if err := d.run(under, *keep, *write); err != nil {
 		fmt.Fprintln(os.Stderr, "kernels:", err)
 		os.Exit(1)
@@ -43,10 +50,10 @@ func main() {
 
 // driver runs the tests of several kernels side by side.
 type driver struct {
-	ctx   context.Context
-	quick bool
-	guest string
-	slots chan struct{} // a token for each guest that runs
+	ctx    context.Context
+	choice choice
+	guest  string
+	slots  chan struct{} // a token for each guest that runs
 }
 
 func (d *driver) run(under []string, keep string, write bool) error {
@@ -98,11 +105,25 @@ func (d *driver) run(under []string, keep string, write bool) error {
 		})
 	}
 	wait.Wait()
-	if !d.tell(under, found) || failed {
-		return fmt.Errorf("not everything works; logs: %s (-keep DIR keeps them)", dir)
+	all := d.tell(under, found)
+	for _, k := range kernels {
+		if found[k] == nil {
+			found[k] = results{}
+		}
+		if err := os.MkdirAll(filepath.Join(dir, k), 0o755); err != nil {
+			return err
+		}
+		if err := found[k].merge(filepath.Join(dir, k, "results.json")); err != nil {
+			return err
+		}
 	}
 	if write {
-		return writeTable("docs/kernels.md", found)
+		if err := writeTable("docs/kernels.md", found); err != nil {
+			return err
+		}
+	}
+	if !all || failed {
+		return fmt.Errorf("not everything works; logs: %s (-keep DIR keeps them)", dir)
 	}
 	return nil
 }
@@ -120,16 +141,16 @@ func (d *driver) kernel(kernel, dir string) (results, error) {
 	start := time.Now()
 	var text string
 	if kernel == native {
-		text, err = here(d.ctx, d.quick, log)
+		text, err = d.here(log)
 	} else {
-		text, err = inGuest(d.ctx, d.guest, kernel, dir, d.quick, log)
+		text, err = d.inGuest(kernel, dir, log)
 	}
 	r := parse(text)
 	if err == nil && kernel != native {
-		err = imported(d.ctx, dir, log)
+		err = d.imported(dir, log)
 	}
 	fmt.Printf("%s: %.0f s\n", kernel, time.Since(start).Seconds())
-	if err != nil || !r.complete(kernel, d.quick) {
+	if err != nil || !d.choice.complete(r, kernel) {
 		copyLog(log.Name())
 	}
 	return r, err
@@ -149,11 +170,11 @@ func copyLog(path string) {
 // tell prints a line for each feature, and returns whether all work.
 func (d *driver) tell(under []string, found map[string]results) bool {
 	all := true
-	for _, f := range chosen(d.quick) {
+	for _, f := range d.choice.features() {
 		fmt.Printf("%-50s", f.name)
 		for _, kernel := range under {
 			c := found[kernel].cell(f, kernel)
-			all = all && c != fails
+			all = all && (c == works || c == nowhere)
 			fmt.Printf(" %s: %-3s", kernel, c)
 		}
 		fmt.Println()

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
 	"regexp"
 	"strings"
 )
@@ -43,10 +46,39 @@ const (
 
 // judge returns a feature's cell: it works if all of its tests ran and passed.
 func (r results) judge(f feature) cell {
+	c := works
 	for _, name := range f.tests {
-		if !r[f.run][name] {
+		switch passed, tried := r[f.run][name]; {
+		case !tried:
+			c = notTried
+		case !passed:
 			return fails
 		}
 	}
-	return works
+	return c
+}
+
+// merge puts newer results over older ones, which a file keeps.
+func (r results) merge(file string) error {
+	old := results{}
+	if text, err := os.ReadFile(file); err == nil {
+		if err := json.Unmarshal(text, &old); err != nil {
+			return fmt.Errorf("read %s: %w", file, err)
+		}
+	}
+	for run, tests := range old {
+		if r[run] == nil {
+			r[run] = map[string]bool{}
+		}
+		for name, passed := range tests {
+			if _, newer := r[run][name]; !newer {
+				r[run][name] = passed
+			}
+		}
+	}
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o644)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -25,9 +24,9 @@ const (
 )
 
 // wanted returns the tests of each run, in the order of runs.
-func wanted(quick bool) map[string][]string {
+func (c choice) wanted() map[string][]string {
 	tests := map[string][]string{}
-	for _, f := range chosen(quick) {
+	for _, f := range c.features() {
 		for _, name := range f.tests {
 			if !slices.Contains(tests[f.run], name) {
 				tests[f.run] = append(tests[f.run], name)
@@ -40,11 +39,11 @@ func wanted(quick bool) map[string][]string {
 func pattern(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
 // boots returns the runs of each boot of a guest that have tests.
-func boots(quick bool) (groups [][]run) {
+func (c choice) boots() (groups [][]run) {
 	var usual, own []run
 	for _, r := range runs {
 		switch {
-		case len(wanted(quick)[r.name]) == 0:
+		case len(c.wanted()[r.name]) == 0:
 		case r.ownTime:
 			own = append(own, r)
 		default:
@@ -60,10 +59,10 @@ func boots(quick bool) (groups [][]run) {
 }
 
 // inGuest runs the tests under a kernel and returns what they printed. Files that they left are in dir.
-func inGuest(ctx context.Context, guest, kernel, dir string, quick bool, log io.Writer) (string, error) {
+func (d *driver) inGuest(kernel, dir string, log io.Writer) (string, error) {
 	var all strings.Builder
-	for _, group := range boots(quick) {
-		text, err := boot(ctx, guest, kernel, dir, quick, group, log)
+	for _, group := range d.choice.boots() {
+		text, err := d.boot(kernel, dir, group, log)
 		all.WriteString(text)
 		if err != nil {
 			return all.String(), err
@@ -72,9 +71,9 @@ func inGuest(ctx context.Context, guest, kernel, dir string, quick bool, log io.
 	return all.String(), nil
 }
 
-func boot(ctx context.Context, guest, kernel, dir string, quick bool, group []run, log io.Writer) (string, error) {
+func (d *driver) boot(kernel, dir string, group []run, log io.Writer) (string, error) {
 	script := filepath.Join(dir, "run")
-	if err := os.WriteFile(script, []byte(scriptOf(group, quick)), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(d.choice.script(group)), 0o600); err != nil {
 		return "", err
 	}
 	args := []string{"arm64", kernel, "--seconds", "1500", "--file", filepath.Join(dir, "..", "test") + ":/test", "--file", script + ":/run-tests"}
@@ -85,7 +84,7 @@ func boot(ctx context.Context, guest, kernel, dir string, quick bool, group []ru
 		args = append(args, "--module", m)
 	}
 	var out bytes.Buffer
-	c := exec.CommandContext(ctx, guest, append(args, "--", "sh", "/run-tests")...)
+	c := exec.CommandContext(d.ctx, d.guest, append(args, "--", "sh", "/run-tests")...)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.Stdout, c.Stderr = io.MultiWriter(&out, log), log
 	if err := c.Run(); err != nil {
@@ -99,13 +98,13 @@ func boot(ctx context.Context, guest, kernel, dir string, quick bool, group []ru
 	return text, unpack(files, filepath.Join(dir, "perfetto"))
 }
 
-// scriptOf is what the guest's shell does.
-func scriptOf(group []run, quick bool) string {
+// script is what the guest's shell does.
+func (c choice) script(group []run) string {
 	var script strings.Builder
 	script.WriteString(prepare)
 	for _, r := range group {
 		fmt.Fprintf(&script, "echo '%s%s'\n%s /test/%s -test.v -test.timeout 15m -test.run '%s'\n", markRun, r.name,
-			strings.Join(r.env, " "), binaryOf(r.pkg), pattern(wanted(quick)[r.name]))
+			strings.Join(r.env, " "), binaryOf(r.pkg), pattern(c.wanted()[r.name]))
 	}
 	// Through the serial port, which is slow: packed.
 	fmt.Fprintf(&script, "echo '%s'\ntar -c -C /tmp/perfetto . | gzip | uuencode -m files\necho '%s'\n", markFiles, markEnd)
@@ -132,15 +131,15 @@ func unpack(text, dir string) error {
 }
 
 // here runs the same tests on this machine.
-func here(ctx context.Context, quick bool, log io.Writer) (string, error) {
+func (d *driver) here(log io.Writer) (string, error) {
 	var all bytes.Buffer
 	for _, r := range runs {
-		tests := wanted(quick)[r.name]
+		tests := d.choice.wanted()[r.name]
 		if r.guest || len(tests) == 0 {
 			continue
 		}
 		fmt.Fprintf(&all, "%s%s\n", markRun, r.name)
-		c := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", pattern(tests), "./"+r.pkg)
+		c := exec.CommandContext(d.ctx, "go", "test", "-count=1", "-v", "-run", pattern(tests), "./"+r.pkg)
 		c.Stdout, c.Stderr = io.MultiWriter(&all, log), log
 		var failed *exec.ExitError // told by the tests' lines
 		if err := c.Run(); err != nil && !errors.As(err, &failed) {
@@ -151,8 +150,12 @@ func here(ctx context.Context, quick bool, log io.Writer) (string, error) {
 }
 
 // imported checks here what braid exported there.
-func imported(ctx context.Context, dir string, log io.Writer) error {
-	c := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", "^TestPerfettoFromElsewhere$", "./cmd/braid")
+func (d *driver) imported(dir string, log io.Writer) error {
+	files, err := filepath.Glob(filepath.Join(dir, "perfetto", "*.pftrace"))
+	if err != nil || len(files) == 0 {
+		return err // the tests that were tried export nothing
+	}
+	c := exec.CommandContext(d.ctx, "go", "test", "-count=1", "-v", "-run", "^TestPerfettoFromElsewhere$", "./cmd/braid")
 	c.Env = append(os.Environ(), "BRAID_TEST_PERFETTO="+filepath.Join(dir, "perfetto"))
 	c.Stdout, c.Stderr = log, log
 	if err := c.Run(); err != nil {

@@ -30,9 +30,9 @@ func (r results) cell(f feature, kernel string) cell {
 }
 
 // complete reports whether all works that was tried.
-func (r results) complete(kernel string, quick bool) bool {
-	for _, f := range chosen(quick) {
-		if r.cell(f, kernel) == fails {
+func (c choice) complete(r results, kernel string) bool {
+	for _, f := range c.features() {
+		if r.cell(f, kernel) != works && r.cell(f, kernel) != nowhere {
 			return false
 		}
 	}
@@ -66,13 +66,8 @@ func table(found map[string]results) string {
 	return b.String()
 }
 
-// writeTable replaces the table of a page. It wants all kernels, otherwise what is known of the others would be lost.
+// writeTable replaces the table of a page.
 func writeTable(page string, found map[string]results) error {
-	for _, k := range kernels {
-		if found[k] == nil {
-			return fmt.Errorf("the table needs %s too", k)
-		}
-	}
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
