@@ -15,7 +15,7 @@ import (
 func TestWithoutRingBuffer(t *testing.T) {
 	t.Setenv(WithoutEnv, withoutRing)
 	t.Run("switches", TestSleeps)
-	t.Run("processes", TestAnnounce)
+	t.Run("processes", TestAnnounceSignal)
 }
 
 // The same with programs on raw tracepoints, as on the kernels that have neither.

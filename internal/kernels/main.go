@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -73,11 +74,13 @@ func (d *driver) run(under []string, keep string, write bool) error {
 	if err := os.RemoveAll(test); err != nil {
 		return err
 	}
-	start := time.Now()
-	if err := build(test); err != nil {
-		return err
+	if !slices.Equal(under, []string{native}) {
+		start := time.Now()
+		if err := build(test); err != nil {
+			return err
+		}
+		fmt.Printf("built in %.0f s\n", time.Since(start).Seconds())
 	}
-	fmt.Printf("built in %.0f s\n", time.Since(start).Seconds())
 
 	found := make(map[string]results)
 	var mu sync.Mutex
