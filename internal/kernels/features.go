@@ -63,7 +63,7 @@ var features = []feature{
 	{"watch: start, flush, status, stop", "braid", []string{"TestWatchTurn", "TestWatchFlush"}, 1},
 	{"watch: a crash triggers", "braid", []string{"TestWatchCrash"}, 1},
 	{"watch: slow methods, from rings and by probes", "braid", []string{"TestWatchMethod"}, 0},
-	{"watch: by cgroup, version 2 and none", "braid", []string{"TestWatchCgroup"}, 1},
+	{"watch: by cgroup, version 2 and none", "braid", []string{"TestWatchCgroup"}, 0},
 	{"32-bit programs: methods, states, attaching", "braid-arm", []string{"TestFork", "TestFor", "TestExec"}, 1},
 	{"32-bit programs: waits, fsync, requests", "bpf-arm", []string{"TestSleeps", "TestWriteAndFsync"}, 2},
 	{"unit sched: switches and wake-ups, as ftrace has them", "bpf", []string{"TestSleeps", "TestFutex"}, 2},
