@@ -92,8 +92,13 @@ func finish(t *testing.T, c *exec.Cmd) outcome {
 	return outcome{code, out.String(), errs.String()}
 }
 
-// hang is after what time a command is taken to hang.
-const hang = 60 * time.Second
+// hang is after what time a command is taken to hang. An emulated processor is slow.
+var hang = func() time.Duration {
+	if testBin != "" {
+		return 5 * time.Minute
+	}
+	return time.Minute
+}()
 
 // waitCode waits for a started command and returns its exit code as a shell does.
 func waitCode(t *testing.T, c *exec.Cmd) int {
