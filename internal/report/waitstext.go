@@ -62,6 +62,9 @@ func (r *Report) textLocks(w io.Writer, n int) {
 		for k := range in {
 			in[k] = wording.Shorten(wording.Printable(in[k]), (room-2*(len(in)-1))/len(in))
 		}
+		if len(in) == 0 {
+			in = []string{"-"}
+		}
 		fmt.Fprintf(w, "%6s %6s %6s  %-18s %s\n", wording.Count(l.Waits), wording.Duration(l.TotalNs), wording.Duration(l.MaxNs), l.Address, strings.Join(in, ", "))
 		for _, by := range l.Released[:min(len(l.Released), textReleases)] {
 			fmt.Fprintf(w, "%6s %6s %6s  released by %s\n", wording.Count(by.Waits), wording.Duration(by.Ns), "", by.text(Width-35))
