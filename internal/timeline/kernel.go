@@ -77,6 +77,7 @@ type Kernel struct {
 	waits   *waits
 	placing *placing
 	threads map[uint32]*Activity
+	leaving leaving
 	stats   KernelStats
 	last    int64
 }
@@ -117,6 +118,9 @@ func (k *Kernel) Finish() {
 	}
 	k.states.Finish(end)
 	k.spans.finish()
+	for tid := range k.leaving.gone {
+		delete(k.threads, tid)
+	}
 	k.stats.WaitStats = k.waits.finish(end, k.thread)
 	k.stats.StateStats, k.stats.SpanStats, k.stats.Unsorted = k.states.Stats(), k.spans.stats, k.sorter.Late()
 	k.stats.Damaged = k.sorter.Damaged()
@@ -164,6 +168,7 @@ func (k *Kernel) thread(tid uint32) *Activity {
 func (k *Kernel) deliver(h kevent.Header, body []byte) {
 	k.stats.Events++
 	k.last = max(k.last, int64(h.Time))
+	k.leaving.event(h, body, k.threads)
 	k.names(h, body)
 	k.states.Event(h, body)
 	k.spans.event(h, body)

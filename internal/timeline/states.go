@@ -208,7 +208,8 @@ func (s *States) out(th *thread, t int64, h kevent.Header, e kevent.Switch) {
 	if h.Flags&kevent.FlagIOWait != 0 && state != Runnable {
 		th.flags = IOWait
 	}
-	if th.exiting && (e.PrevState&kevent.StateDead != 0 || state != Runnable) {
+	// Who is dead has told so before, unless that was before the process was recorded.
+	if e.PrevState&kevent.StateDead != 0 || th.exiting && state != Runnable {
 		s.end(th, th.since)
 	}
 }
