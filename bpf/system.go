@@ -109,11 +109,19 @@ func loadTypes(path string, taken []string) (kernelTypes, error) {
 
 // explain adds the next step to an error of the kernel.
 func explain(err error) error {
-	if !errors.Is(err, os.ErrPermission) {
-		return err
-	}
-	if text, readErr := os.ReadFile("/sys/kernel/security/lockdown"); readErr == nil && strings.Contains(string(text), "[confidentiality]") {
+	lockdown, _ := os.ReadFile("/sys/kernel/security/lockdown") // not there: none
+	return explainUnder(string(lockdown), err)
+}
+
+// explainUnder is explain with what the kernel says of its lockdown, such as "none integrity [confidentiality]". A kernel
+// that keeps its memory to itself has no helpers that read it: the verifier then calls their use invalid.
+func explainUnder(lockdown string, err error) error {
+	refused := errors.Is(err, os.ErrPermission)
+	if strings.Contains(lockdown, "[confidentiality]") && (refused || errors.Is(err, unix.EINVAL)) {
 		return fmt.Errorf("%w: the kernel is locked down (confidentiality): boot without lockdown=confidentiality (braid doctor: lockdown): %w", ErrPermission, err)
+	}
+	if !refused {
+		return err
 	}
 	return fmt.Errorf("%w: the kernel refused although this process has the capabilities; look for SELinux, AppArmor or "+
 		"seccomp denials in the kernel log (braid doctor: selinux, seccomp): %w", ErrPermission, err)

@@ -5,7 +5,6 @@
 package main_test
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,6 +63,5 @@ func TestLockdown(t *testing.T) {
 		if !strings.Contains(doctor, c.level) {
 			t.Errorf("the doctor sees nothing of %s:\n%s", c.level, doctor)
 		}
-		fmt.Println(o.stderr)
 	}
 }
