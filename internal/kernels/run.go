@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // native is the kernel that this runs on.
@@ -85,7 +86,8 @@ func (d *driver) boot(kernel, dir string, group []run, log io.Writer) (string, e
 	}
 	var out bytes.Buffer
 	c := exec.CommandContext(d.ctx, d.guest, append(args, "--", "sh", "/run-tests")...)
-	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // its emulator goes with it
+	c.WaitDelay = 10 * time.Second
 	c.Stdout, c.Stderr = io.MultiWriter(&out, log), log
 	if err := c.Run(); err != nil {
 		return out.String(), fmt.Errorf("the guest: %w", err)
