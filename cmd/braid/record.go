@@ -119,7 +119,7 @@ func (o recordOptions) resolve() (recorder.Options, error) {
 	case o.pid < 0:
 		return ro, usageError("-p %d: not a process id", o.pid)
 	case ways(o.pid != 0, o.choice.given(), len(o.command) > 0) != 1:
-		return ro, usageError("give one of -p PID, --package NAME or --uid USER, and a command")
+		return ro, usageError("give either a command, or -p PID, or --package NAME or --uid USER")
 	case o.dur < 0:
 		return ro, usageError("--for %s: must not be negative", o.dur)
 	}

@@ -45,8 +45,8 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{"nonsense", `unknown command "nonsense"`},
 		{"--nonsense", "unknown flag: --nonsense"},
-		{"record", "give either -p PID or a command"},
-		{"record -p 1 -- true", "give either -p PID or a command"},
+		{"record", "give either a command, or -p PID"},
+		{"record -p 1 -- true", "give either a command, or -p PID"},
 		{"record -p -5", "-5"},
 		{"record -p x", "invalid argument"},
 		{"record --nonsense -- true", "unknown flag"},
