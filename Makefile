@@ -61,6 +61,7 @@ test-torture: setup
 # Programs for arm64 and arm under a real arm64 kernel, in emulated machines with two processors.
 test-guests: setup
 	GO='$(GO)' ./scripts/test-guests
+	GO='$(GO)' ./scripts/test-clusters 5.10 6.12
 
 # The tests that depend on the kernel, under several arm64 kernels in emulated machines and natively; writes the table in
 # docs/kernels.md. A part of it with, say, KERNELS='-quick 5.10 6.12'; go run ./internal/kernels -help says more.
