@@ -1,6 +1,6 @@
 //go:build binder
 
-// These tests need a kernel with binder and /dev/binder: scripts/test-binder runs them in a guest.
+// These tests need a kernel with binder and /dev/binder: internal/kernels runs them in guests.
 
 package bpf
 
