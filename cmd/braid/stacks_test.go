@@ -64,6 +64,9 @@ func samplesOf(t *testing.T, file string) (s sampleSum) {
 // left out of what is compared, but for qsort.
 var chains = regexp.MustCompile(`^(main( sort_all( qsort( compare)?)?| read_all)?|worker( deep){0,9})?$`)
 
+// inRead is a stack in the kernel, below read.
+var inRead = regexp.MustCompile(`;(__libc_)?read(;[^;]*_\[k\])+$`)
+
 // folded returns the stacks of a trace, with how many samples each has.
 func folded(t *testing.T, file string) (stacks map[string]int) {
 	t.Helper()
@@ -103,24 +106,32 @@ func TestSampledStacks(t *testing.T) {
 	stacks := folded(t, file)
 	all, byChain := 0, map[string]int{}
 	var kernel, strcmps int
+	var impossible []string
 	for stack, n := range stacks {
 		all += n
 		c := chain(stack)
 		byChain[c] += n
 		if !chains.MatchString(c) && !strings.Contains(stack, "[unknown]") {
-			t.Errorf("%d samples have an impossible stack: %s", n, stack)
+			impossible = append(impossible, stack)
 		}
-		if c == "main read_all" && strings.Contains(stack, ";read;") && strings.HasSuffix(stack, "_[k]") {
+		if c == "main read_all" && inRead.MatchString(stack) {
 			kernel += n
 		}
 		if c == "main sort_all qsort compare" && strings.Contains(stack, "strcmp") {
 			strcmps += n
 		}
 	}
+	if len(impossible) > sum.Contradictions {
+		t.Errorf("%d contradictions, but stacks that the program can not have: %q", sum.Contradictions, impossible)
+	}
 	if all != sum.Count || all < 50 {
 		t.Errorf("%d samples in folded stacks, %d in the report", all, sum.Count)
 	}
-	if strcmps < all/8 || kernel < all/20 || byChain["worker"+strings.Repeat(" deep", 9)] < all/20 {
+	few := all / 20
+	if testBin != "" {
+		few = 1 // no cycle counter interrupts arm64's kernel where it has interrupts off: most samples come after the call
+	}
+	if strcmps < all/8 || kernel < few || byChain["worker"+strings.Repeat(" deep", 9)] < all/20 {
 		t.Errorf("of %d samples %d are in strcmp, %d in reads; chains: %v", all, strcmps, kernel, byChain)
 	}
 	if sum.WithRing < all/2 || sum.Contradictions > all/50 || sum.Cut > all/20 || sum.Stacks["complete"] < all*9/10 {
@@ -130,7 +141,7 @@ func TestSampledStacks(t *testing.T) {
 		if m.Itself+m.Native+m.Kernel != m.Samples {
 			t.Errorf("%+v", m)
 		}
-		if m.Name == "compare" && (m.Native < m.Samples/2 || !strings.Contains(m.Within[0].Name, "strcmp")) || m.Name == "read_all" && m.Kernel < m.Samples/2 {
+		if m.Name == "compare" && (m.Native < m.Samples/2 || !strings.Contains(m.Within[0].Name, "strcmp")) || m.Name == "read_all" && m.Kernel+m.Native < m.Samples/2 {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -220,17 +231,24 @@ func TestSampledByFramePointers(t *testing.T) {
 	file := sampled(t, "fp")
 	sum := samplesOf(t, file)
 	byChain := map[string]int{}
+	var impossible []string
 	for stack, n := range folded(t, file) {
 		c := strings.ReplaceAll(chain(stack), " qsort", "")
 		byChain[c] += n
 		if strings.Contains(c, "compare") && c != "main sort_all compare" || strings.Contains(c, "read_all") && c != "main read_all" {
-			t.Errorf("%d samples have an impossible stack: %s", n, stack)
+			impossible = append(impossible, stack)
 		}
+	}
+	if len(impossible) > sum.Contradictions {
+		t.Errorf("%d contradictions, but stacks that the program can not have: %q", sum.Contradictions, impossible)
 	}
 	if byChain["main sort_all compare"] < sum.Count/8 || byChain["worker"+strings.Repeat(" deep", 9)] < sum.Count/20 {
 		t.Errorf("chains %v", byChain)
 	}
-	if sum.Stacks["chain"] < sum.Count*9/10 || sum.RingMethods < sum.Count || sum.Contradictions > sum.Count/50 {
+	if sum.RingMethods < sum.Count/4 || sum.Contradictions > sum.Count/50 {
+		t.Errorf("%+v", sum)
+	}
+	if testBin == "" && (sum.Stacks["chain"] < sum.Count*9/10 || sum.RingMethods < sum.Count) { // arm64 has a frame pointer as a rule
 		t.Errorf("%+v", sum)
 	}
 }
