@@ -70,11 +70,11 @@ func (d *driver) run(under []string, keep string, write bool) error {
 	if err != nil {
 		return err
 	}
-	test := filepath.Join(dir, "test")
-	if err := os.RemoveAll(test); err != nil {
-		return err
-	}
 	if !slices.Equal(under, []string{native}) {
+		test := filepath.Join(dir, "test")
+		if err := os.RemoveAll(test); err != nil {
+			return err
+		}
 		start := time.Now()
 		if err := build(test); err != nil {
 			return err
