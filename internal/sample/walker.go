@@ -64,10 +64,10 @@ func (w *walker) sample(r record, time uint64) (t tracefile.Sample, ok bool) {
 }
 
 // executing reports whether a process may still be in the call that executes its program: its registers are the old
-// program's then, and its stack has gone.
+// program's then, and its stack has gone: what is there now may be zeros, which look like the outermost frame.
 func (w *walker) executing(t *tracefile.Sample) bool {
 	s := w.s.spaces.of(t.Tgid)
-	if t.Flags&tracefile.SampleKernel == 0 || t.End == tracefile.EndComplete || t.Way == tracefile.StackFP && len(t.User) > 1 {
+	if t.Flags&tracefile.SampleKernel == 0 || len(t.User) > 2 {
 		s.executing = false
 	}
 	return s.executing
