@@ -218,7 +218,7 @@ func testBinderClient(t *testing.T, opts Options) {
 		said(t, server, "served")
 	}
 	nested := said(t, helper, "served")
-	oneWay := makeCall(t, client, codeSleep, 40, 1)
+	oneWay := makeCall(t, client, codeSleep, 120, 1)
 	servedOneWay := said(t, server, "served")
 	makeCall(t, client, codeCompute, 1, 0) // the one-way call's server has asked for work when it gets this one, or another has
 	events := stopAndRead(t, r)
