@@ -95,10 +95,16 @@ func Load(opts Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
+	// First: before Linux 5.11, even trying takes locked memory. What it fails for may be something else, such as a filter
+	// of system calls, which then shows in what follows.
+	unlocked := rlimit.RemoveMemlock()
 	if err := checkSystem(); err != nil {
+		if unlocked != nil && errors.Is(err, os.ErrPermission) {
+			err = fmt.Errorf("%w; or locked memory is short, whose limit could not be raised (braid doctor: memlock)", err)
+		}
 		return nil, err
 	}
-	if err := rlimit.RemoveMemlock(); err != nil {
+	if err := unlocked; err != nil {
 		return nil, fmt.Errorf("raise the limit on locked memory (give CAP_SYS_RESOURCE, or ulimit -l unlimited; braid doctor: memlock): %w", err)
 	}
 	types, err := loadTypes(opts.BTFPath, taken)

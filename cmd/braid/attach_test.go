@@ -254,7 +254,12 @@ func TestFor(t *testing.T) {
 	}
 	p := start(t, c)
 	pid := p.expect("main")
-	summary := "braid: " + newLineReader(pipe).find(t, "braid: ")
+	lines := newLineReader(pipe)
+	summary := lines.find(t, "braid: ")
+	for strings.HasPrefix(summary, "note: ") {
+		summary = lines.find(t, "braid: ")
+	}
+	summary = "braid: " + summary
 	if !alive(pid) {
 		t.Error("the program has ended")
 	}
