@@ -76,7 +76,7 @@ var features = []feature{
 	{"binder calls in reports", "braid-binder", []string{"TestBinder"}, 1},
 	{"samples, by tables and frame pointers", "sample", []string{"TestChainsByTablesOrPointers", "TestChainsByPointers"}, 1},
 	{"forks, execs, exits", "bpf", []string{"TestSpawn", "TestForeigners", "TestAdopt"}, 2},
-	{"apps that zygote starts, daemons", "braid", []string{"TestPackageFromItsStart", "TestPackageFollowsDaemon"}, 1},
+	{"apps that zygote starts, daemons", "braid", []string{"TestPackageFromItsStart", "TestPackageFollowsDaemon"}, 0},
 	{"processes announced", "bpf", []string{"TestAnnounce", "TestAnnounceRename", "TestAnnounceSignal", "TestAnnounceByOwner"}, 0},
 	{"limits and histograms", "bpf-disk", []string{"TestLimitsAndHistograms"}, 0},
 	{"probes at methods", "bpf", []string{"TestProbe", "TestProbeTwo"}, 0},
