@@ -132,13 +132,18 @@ func TestPackageFromItsStart(t *testing.T) {
 					t.Errorf("methods of processes %v, want %v", got, want)
 				}
 				s.calls(t, map[string]int{"on_start": 2, "on_frame": 2 * nFrames, "render_frame": 2 * nFrames, "on_transact": 4 * nFrames})
+				noted := func(note string) bool {
+					return slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, note) })
+				}
+				// On a very slow machine it may have ended before its name could be read.
+				unread := noted(fmt.Sprintf("process %d was recorded for the end of its name", other))
 				for _, th := range s.Threads {
-					if th.Pid == z.pid || th.Pid == other && (th.Records > 0 || th.Name != "e.braid.standin" && th.Name != "e.braid.standi") {
+					if th.Pid == z.pid || th.Pid == other && !unread && (th.Records > 0 || th.Name != "e.braid.standin" && th.Name != "e.braid.standi") {
 						t.Errorf("a thread of another process: %+v", th)
 					}
 				}
 				note := fmt.Sprintf("process %d (org.sample.braid.standin)", other)
-				if kernel != "none" && !slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, note) }) {
+				if kernel != "none" && !unread && !noted(note) {
 					t.Errorf("no note of the process of a similar name: %q", s.Notes)
 				}
 				for _, p := range want {

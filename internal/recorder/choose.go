@@ -3,6 +3,7 @@ package recorder
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"braid/internal/capture"
 	"braid/internal/kevent"
 	"braid/internal/targets"
+	"braid/internal/tracefile"
 )
 
 // DefaultWait is how long a recording waits for a chosen process unless told otherwise.
@@ -161,11 +163,20 @@ func (r *recording) born(n notice) error {
 
 // letGo forgets a process that the kernel side has adopted and that is not meant.
 func (r *recording) letGo(pid int, name string) error {
-	if name != "" && !r.chooser.gone[pid] {
+	if !r.chooser.gone[pid] {
 		r.chooser.gone[pid] = true
-		r.note(fmt.Sprintf("process %d (%s) was recorded until its whole name showed that it is another one", pid, name))
+		if name != "" {
+			r.note(fmt.Sprintf("process %d (%s) was recorded until its whole name showed that it is another one", pid, name))
+		} else if !r.described(pid) {
+			r.note(fmt.Sprintf("process %d was recorded for the end of its name, and ended before the whole name was read", pid))
+		}
 	}
 	return r.kernel.rec.RemoveTarget(pid)
+}
+
+// described reports whether a process was taken: its name was read.
+func (r *recording) described(pid int) bool {
+	return slices.ContainsFunc(r.initial.Processes, func(p tracefile.Process) bool { return p.Pid == pid })
 }
 
 // search looks for what may have come. Done: all chosen processes that came have ended.
