@@ -260,10 +260,11 @@ static void story_fault(const char *path, int n)
 	end(s);
 }
 
-/* Keeps a CPU busy for a time. */
+/* Keeps a CPU busy for a time, which begins with a switch to it: it may have been there before. */
 static void story_run(int cpu, int ms)
 {
 	pin(cpu);
+	nap();
 	struct span s = mark();
 	while (now() - s.time < ms * 1000000ull)
 		;
