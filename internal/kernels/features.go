@@ -35,10 +35,12 @@ const tags = "guest,binder"
 // modules are what a guest's kernel loads: binder, a disk and its file system.
 var modules = []string{"binder_linux devices=binder", "loop", "ext4"}
 
-// prepare is what a guest's shell does first. Its little memory would else be written back before a test asks. A 32-bit program is recorded by a 64-bit braid.
+// prepare is what a guest's shell does first. Its little memory would else be written back before a test asks, and the kernel
+// would allow fewer samples because an emulated processor takes long for each. A 32-bit program is recorded by a 64-bit braid.
 const prepare = `mkdir -p /tmp/perfetto /test/tmp /disk
 ln -s ../braid-arm64/braid /test/braid-arm/braid
 export TMPDIR=/test/tmp
+echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent
 echo 80 >/proc/sys/vm/dirty_ratio; echo 70 >/proc/sys/vm/dirty_background_ratio; echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 zcat /test/disk.gz >/tmp/disk && mount -t ext4 -o loop /tmp/disk /disk && echo 100 >/sys/class/bdi/7:0/min_ratio || echo no disk
 `
