@@ -205,7 +205,11 @@ func TestCompareUsage(t *testing.T) {
 func TestCompareNotRoot(t *testing.T) {
 	dir := t.TempDir()
 	openTo(t, dir)
-	c := command(t, "compare", "--arms", "stub-on,pair-record-push", "--workload", "listing", "--seconds", "4", "--width", "90", "--json", filepath.Join(dir, "s.json"))
+	seconds := "4"
+	if testBin != "" {
+		seconds = "30" // of an emulated processor
+	}
+	c := command(t, "compare", "--arms", "stub-on,pair-record-push", "--workload", "listing", "--seconds", seconds, "--width", "90", "--json", filepath.Join(dir, "s.json"))
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	c.Dir = dir
 	c.Env = append(os.Environ(), "TMPDIR="+dir)
