@@ -83,8 +83,8 @@ func TestIdleOfBigger(t *testing.T) {
 // TestIdleAgreesWithFtrace compares when CPU 1 is idle, while a target runs on CPU 0, with what ftrace saw. A process on
 // CPU 1 sleeps and wakes up all the time.
 //
-// Where tracepoints are now and then silent in the idle task's context (see compareFtrace), one side may miss all of it:
-// there, one recording of several has to agree.
+// Where tracepoints are now and then silent in the idle task's context (see compareFtrace), either side may miss most of it:
+// there, one recording of several has to have what ftrace saw.
 func TestIdleAgreesWithFtrace(t *testing.T) {
 	tries := 5
 	if os.Getenv("BRAID_TEST_STRICT") != "" {
@@ -92,7 +92,8 @@ func TestIdleAgreesWithFtrace(t *testing.T) {
 	}
 	var last string
 	for range tries {
-		if last = idleAgainstFtrace(t); last == "" {
+		t.Run("recording", func(t *testing.T) { last = idleAgainstFtrace(t, tries == 1) })
+		if last == "" {
 			return
 		}
 		t.Log(last)
@@ -100,9 +101,9 @@ func TestIdleAgreesWithFtrace(t *testing.T) {
 	t.Error(last)
 }
 
-// idleAgainstFtrace makes one such recording, and returns how the two disagree, or "".
-func idleAgainstFtrace(t *testing.T) string {
-	t.Helper()
+// idleAgainstFtrace makes one such recording, and returns how the two disagree, or "". Unless it is strict, ftrace may have missed
+// changes.
+func idleAgainstFtrace(t *testing.T, strict bool) string {
 	r := load(t, Options{Units: []string{UnitSched}, CPUs: littleFirst()})
 	f := startFtrace(t, "sched/sched_switch")
 	sleeper := startTarget(t, "doze", "1")
@@ -139,7 +140,11 @@ func idleAgainstFtrace(t *testing.T) string {
 	pairs, missing := align(got, want, 2_000_000)
 	t.Logf("%d changes of CPU 1 agree, while the target ran on CPU 0 %d times; %d are on one side only", len(pairs), len(ran), len(missing))
 	// At the edges of each time that the target ran, the two recordings may disagree on which side a change is.
-	if len(missing) > 2*len(ran)+len(want)/20 {
+	n := len(want) - len(pairs)
+	if strict {
+		n = len(missing)
+	}
+	if n > 2*len(ran)+len(want)/20 {
 		return fmt.Sprintf("%d of %d changes are on one side only: %v", len(missing), len(want), missing[:min(10, len(missing))])
 	}
 	return ""
